@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "ep.h"
-#include "fid_calls.h"
+#include "fid_object.h"
 
 namespace weft::fabric {
 namespace {

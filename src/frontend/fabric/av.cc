@@ -9,7 +9,7 @@
 
 #include "boundary.h"
 #include "eq.h"
-#include "fid_calls.h"
+#include "fid_object.h"
 #include "name.h"
 #include "os/name_lookup.h"
 #include "unsupported.h"
@@ -157,9 +157,7 @@ int lookup(fid_av* fid, fi_addr_t number, void* buffer, std::size_t* length) {
   return at_c_border([&] {
     const auto entry = Av::from(fid).addresses().find(number);
     if (!entry) return -FI_EINVAL;
-    const std::size_t size = entry->address.length();
-    if (buffer != nullptr) std::memcpy(buffer, entry->address.get(), std::min(size, *length));
-    *length = size;  // fi_av(3): what does not fit is cut off, and this says so
+    give_address(entry->address, buffer, length);  // fi_av(3): the rest is cut off
     return 0;
   });
 }
@@ -181,11 +179,7 @@ const char* straddr(fid_av*, const void* bytes, char* buffer, std::size_t* lengt
   return buffer;
 }
 
-fi_ops* av_fid_operations() {
-  static fi_ops table =
-      fid_operations({.close = close_object<Av>, .bind = bind_event_queue<Av, EventQueue>});
-  return &table;
-}
+constexpr FidCalls kAvCalls{.close = close_object<Av>, .bind = bind_event_queue<Av, EventQueue>};
 
 fi_ops_av* av_operations() {
   return operations_with<fi_ops_av>([](fi_ops_av& table) {
@@ -201,20 +195,15 @@ fi_ops_av* av_operations() {
 }  // namespace
 
 Av::Av(Domain& domain, const fi_av_attr& attributes, void* context)
-    : fid_av{},
-      domain_(domain),
-      use_(domain),
+    : ChildObject(FI_CLASS_AV, domain, context, fid_operations<kAvCalls>()),
       events_((attributes.flags & FI_EVENT) != 0),
       addresses_(attributes.count) {
-  fid.fclass = FI_CLASS_AV;
-  fid.context = context;
-  fid.ops = av_fid_operations();
   ops = av_operations();
 }
 
 EventQueue* Av::event_queue() const {
   EventQueue* const own = eq_.get();
-  return own != nullptr ? own : domain_.default_eq();
+  return own != nullptr ? own : domain().default_eq();
 }
 
 int Av::report(void* context, std::size_t inserted, const std::vector<int>& errors) {

@@ -7,21 +7,18 @@
 #include "base/usable.h"
 #include "domain.h"
 #include "eq.h"
+#include "fid_object.h"
 #include "messaging/address_vector.h"
 
 namespace weft::fabric {
 
 // The object behind a fid_av. Any thread, under every threading model.
-class Av : public fid_av, public Usable {
+class Av : public ChildObject<Av, fid_av, Domain>, public Usable {
  public:
   Av(Domain& domain, const fi_av_attr& attributes, void* context);
 
-  // The object behind `av`.
-  static Av& from(fid_av* av) { return *static_cast<Av*>(av); }
-  static Av& from(struct fid* fid) { return from(reinterpret_cast<fid_av*>(fid)); }
-
   messaging::AddressVector& addresses() { return addresses_; }
-  Domain& domain() { return domain_; }
+  Domain& domain() const { return parent(); }
 
   // Reports insertions to an event queue instead of returning their number (FI_EVENT).
   bool reports_events() const { return events_; }
@@ -35,8 +32,6 @@ class Av : public fid_av, public Usable {
   int report(void* context, std::size_t inserted, const std::vector<int>& errors);
 
  private:
-  Domain& domain_;
-  const Use use_;
   const bool events_;
   BoundEventQueue eq_;
   messaging::AddressVector addresses_;

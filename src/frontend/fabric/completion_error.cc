@@ -5,6 +5,8 @@
 #include <rdma/fabric.h>
 #include <rdma/fi_errno.h>
 
+#include <cstring>
+
 #include "device/provider_error.h"
 
 namespace weft::fabric {
@@ -37,6 +39,14 @@ void fill_error(const device::Completion& completion, std::uint32_t api_version,
 const char* error_text(int provider_errno) {
   if (const char* const text = device::refusal_text(provider_errno)) return text;
   return fi_strerror(provider_errno);
+}
+
+const char* error_text(int provider_errno, char* buffer, std::size_t length) {
+  const char* text = error_text(provider_errno);
+  if (buffer == nullptr || length == 0) return text;
+  std::strncpy(buffer, text, length - 1);
+  buffer[length - 1] = '\0';
+  return buffer;
 }
 
 }  // namespace weft::fabric

@@ -12,7 +12,7 @@ Connector::Connector(struct fid& ep, Domain& domain, std::optional<connect::Requ
     : ep_(ep), domain_(domain), request_(std::move(request)) {}
 
 Connector::~Connector() {
-  if (eq_ != nullptr) eq_->forget(ep_);
+  if (eq() != nullptr) eq()->forget(ep_);
 }
 
 // The listener goes on trying where this end cannot send anything, for want of memory.
@@ -24,13 +24,6 @@ void Connector::decline(const os::SocketAddress& host) {
   if (!port) return;
   const Options& options = domain_.options();
   connect::reject(domain_.device(), {port.value(), options.links}, options, request_->request);
-}
-
-int Connector::bind(EventQueue& eq) {
-  if (eq_ != nullptr) return -FI_EINVAL;
-  eq_ = &eq;
-  eq_use_ = Use(eq);
-  return 0;
 }
 
 void Connector::set_up(messaging::EndpointSetup& setup) {
@@ -78,7 +71,7 @@ int Connector::shut_down() {
     // As with other providers each end gets one FI_SHUTDOWN, whichever end caused it. An end
     // without FI_CONNECTED has given up instead.
     const ConnectorState before = std::exchange(state_, ConnectorState::kEnded);
-    if (before == ConnectorState::kConnected) eq_->push_connection(FI_SHUTDOWN, ep_, nullptr, {});
+    if (before == ConnectorState::kConnected) eq()->push_connection(FI_SHUTDOWN, ep_, nullptr, {});
     core_->peer().disconnect(ECANCELED);
     return 0;
   });
@@ -90,7 +83,7 @@ std::optional<os::SocketAddress> Connector::peer() {
 
 void Connector::connected(std::span<const std::byte> data) {
   state_ = ConnectorState::kConnected;
-  eq_->push_connection(FI_CONNECTED, ep_, nullptr, data);
+  eq()->push_connection(FI_CONNECTED, ep_, nullptr, data);
 }
 
 // No peer will come any more: receives end.
@@ -101,13 +94,13 @@ void Connector::failed(int error, std::span<const std::byte> data) {
   entry.fid = &ep_;
   entry.context = ep_.context;
   entry.err = error;
-  eq_->push_error(entry, data);
+  eq()->push_error(entry, data);
 }
 
 void Connector::parted() {
   state_ = ConnectorState::kEnded;
   core_->peer().disconnect(ECONNRESET);
-  eq_->push_connection(FI_SHUTDOWN, ep_, nullptr, {});
+  eq()->push_connection(FI_SHUTDOWN, ep_, nullptr, {});
 }
 
 }  // namespace weft::fabric

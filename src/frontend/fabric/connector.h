@@ -28,9 +28,9 @@ class Connector final : messaging::ConnectionSink {
   ~Connector() override;
 
   // fi_ep_bind(3). Errors: -FI_EINVAL for a second one.
-  int bind(EventQueue& eq);
+  int bind(EventQueue& eq) { return eq_.bind(eq); }
   // Where events go; null before bind().
-  EventQueue* eq() { return eq_; }
+  EventQueue* eq() const { return eq_.get(); }
   // What an endpoint is set up with in place of an address vector.
   void set_up(messaging::EndpointSetup& setup);
   // Calls come from here on, and go to `core`.
@@ -55,8 +55,7 @@ class Connector final : messaging::ConnectionSink {
 
   struct fid& ep_;
   Domain& domain_;
-  EventQueue* eq_ = nullptr;
-  Use eq_use_;
+  BoundEventQueue eq_;
   messaging::AddressVector no_addresses_{0};
   messaging::Endpoint* core_ = nullptr;
   // From here on all is the core's: used by one thread at a time, the one that is inside it.

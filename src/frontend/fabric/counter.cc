@@ -4,7 +4,7 @@
 
 #include "boundary.h"
 #include "c_enum.h"
-#include "fid_calls.h"
+#include "fid_object.h"
 
 namespace weft::fabric {
 namespace {
@@ -58,11 +58,7 @@ int wait(fid_cntr* cntr, std::uint64_t threshold, int timeout) {
   });
 }
 
-fi_ops* counter_fid_operations() {
-  static fi_ops table =
-      fid_operations({.close = close_object<Cntr>, .control = control_wait<Cntr>});
-  return &table;
-}
+constexpr FidCalls kCntrCalls{.close = close_object<Cntr>, .control = control_wait<Cntr>};
 
 fi_ops_cntr* counter_operations() {
   static fi_ops_cntr table{sizeof(fi_ops_cntr), read, readerr, add, set, wait, adderr, seterr};
@@ -72,27 +68,17 @@ fi_ops_cntr* counter_operations() {
 }  // namespace
 
 Cntr::Cntr(Domain& domain, const WaitWish& wish, void* context)
-    : fid_cntr{},
-      domain_(domain),
-      use_(domain),
+    : ChildObject(FI_CLASS_CNTR, domain, context, fid_operations<kCntrCalls>()),
       counter_(domain.locking(), wish.kind()),
-      wait_point_(counter_.engines(), wish, [this] { return has_news(); }) {
-  fid.fclass = FI_CLASS_CNTR;
-  fid.context = context;
-  fid.ops = counter_fid_operations();
+      wait_point_(
+          counter_.engines(), wish, [this] { return has_news(); }, &domain.engines()) {
   ops = counter_operations();
 }
 
-Cntr* Cntr::from(fid_cntr* cntr, const Domain& domain) {
+Cntr* Cntr::of(fid_cntr* cntr, const Domain& domain) {
   if (cntr == nullptr || cntr->fid.fclass != FI_CLASS_CNTR) return nullptr;
   Cntr& counter = from(cntr);
-  return &counter.domain_ == &domain ? &counter : nullptr;
-}
-
-int Cntr::open() {
-  if (const int failed = wait_point_.open()) return failed;
-  const Status joined = domain_.engines().join(counter_.engines());
-  return joined ? 0 : fabric_status(joined.error());
+  return &counter.domain() == &domain ? &counter : nullptr;
 }
 
 void Cntr::add(std::uint64_t count) {
@@ -130,10 +116,7 @@ int open_counter(Domain& domain, fi_cntr_attr* attributes, fid_cntr** cntr, void
           WaitWish::read(attributes->wait_obj, attributes->wait_set, domain.fabric(), wish)) {
     return wrong;
   }
-  auto created = std::make_unique<Cntr>(domain, wish, context);
-  if (const int failed = created->open()) return failed;
-  *cntr = created.release();
-  return 0;
+  return open_waitable(std::make_unique<Cntr>(domain, wish, context), cntr);
 }
 
 }  // namespace weft::fabric

@@ -7,28 +7,22 @@
 #include "base/usable.h"
 #include "device/counter.h"
 #include "domain.h"
+#include "fid_object.h"
 #include "wait_point.h"
 
 namespace weft::fabric {
 
 // The object behind a fid_cntr.
-class Cntr : public fid_cntr, public Usable {
+class Cntr : public ChildObject<Cntr, fid_cntr, Domain>, public Usable {
  public:
   Cntr(Domain& domain, const WaitWish& wish, void* context);
-  ~Cntr() { domain_.engines().leave(counter_.engines()); }
 
-  // Opens what waiting needs; before the first use.
-  int open();
-
-  // The object behind `cntr`.
-  static Cntr& from(fid_cntr* cntr) { return *static_cast<Cntr*>(cntr); }
-  static Cntr& from(struct fid* fid) { return from(reinterpret_cast<fid_cntr*>(fid)); }
-  // The same; null unless it is a counter of that domain.
-  static Cntr* from(fid_cntr* cntr, const Domain& domain);
+  // The object behind `cntr`; null unless it is a counter of that domain.
+  static Cntr* of(fid_cntr* cntr, const Domain& domain);
 
   // Deferred work that is to count here uses it, too.
   bool in_use() const { return Usable::in_use() || counter_.in_use(); }
-  Domain& domain() { return domain_; }
+  Domain& domain() const { return parent(); }
   device::Counter& counter() { return counter_; }
   WaitPoint& wait_point() { return wait_point_; }
 
@@ -50,8 +44,6 @@ class Cntr : public fid_cntr, public Usable {
     return counter_.value() != seen_value_ || counter_.errors() != seen_errors_;
   }
 
-  Domain& domain_;
-  const Use use_;
   device::Counter counter_;
   std::atomic<std::uint64_t> seen_value_{0};
   std::atomic<std::uint64_t> seen_errors_{0};

@@ -3,12 +3,11 @@
 #include "cq.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "boundary.h"
 #include "c_enum.h"
 #include "completion_error.h"
-#include "fid_calls.h"
+#include "fid_object.h"
 #include "log.h"
 #include "offer.h"
 
@@ -132,22 +131,11 @@ int signal(fid_cq* fid) {
   return 0;
 }
 
-const char* strerror(fid_cq*, int code, const void*, char* buffer, std::size_t length) {
-  const char* text = error_text(code);
-  if (buffer == nullptr || length == 0) return text;
-  std::strncpy(buffer, text, length - 1);
-  buffer[length - 1] = '\0';
-  return buffer;
-}
-
-fi_ops* cq_fid_operations() {
-  static fi_ops table = fid_operations({.close = close_object<Cq>, .control = control_wait<Cq>});
-  return &table;
-}
+constexpr FidCalls kCqCalls{.close = close_object<Cq>, .control = control_wait<Cq>};
 
 fi_ops_cq* cq_operations() {
-  static fi_ops_cq table{sizeof(fi_ops_cq), read,   readfrom, readerr, sread,
-                         sreadfrom,         signal, strerror};
+  static fi_ops_cq table{sizeof(fi_ops_cq),      read, readfrom, readerr, sread, sreadfrom, signal,
+                         give_error_text<fid_cq>};
   return &table;
 }
 
@@ -166,17 +154,13 @@ int check(const fi_cq_attr& attributes) {
 }  // namespace
 
 Cq::Cq(Domain& domain, const fi_cq_attr& attributes, const WaitWish& wish, void* context)
-    : fid_cq{},
-      domain_(domain),
-      use_(domain),
+    : ChildObject(FI_CLASS_CQ, domain, context, fid_operations<kCqCalls>()),
       format_(attributes.format),
       has_threshold_(number_of(attributes.wait_cond) == FI_CQ_COND_THRESHOLD),
       size_(attributes.size != 0 ? attributes.size : kUsualQueueSize),
       queue_(size_, domain.locking(), wish.kind()),
-      wait_point_(queue_.engines(), wish, [this] { return !queue_.empty(); }) {
-  fid.fclass = FI_CLASS_CQ;
-  fid.context = context;
-  fid.ops = cq_fid_operations();
+      wait_point_(
+          queue_.engines(), wish, [this] { return !queue_.empty(); }, &domain.engines()) {
   ops = cq_operations();
 }
 
@@ -186,12 +170,6 @@ bool Cq::progress_is_due() {
   const unsigned reads = reads_alone_.load(std::memory_order_relaxed) + 1;
   reads_alone_.store(reads, std::memory_order_relaxed);
   return reads % kMostReadsAlone == 0;
-}
-
-int Cq::open() {
-  if (const int failed = wait_point_.open()) return failed;
-  const Status joined = domain_.engines().join(queue_.engines());
-  return joined ? 0 : fabric_status(joined.error());
 }
 
 // No more than the queue takes: the wait for that would never end.
@@ -207,10 +185,7 @@ int open_cq(Domain& domain, fi_cq_attr* attributes, fid_cq** cq, void* context) 
           WaitWish::read(attributes->wait_obj, attributes->wait_set, domain.fabric(), wish)) {
     return wrong;
   }
-  auto created = std::make_unique<Cq>(domain, *attributes, wish, context);
-  if (const int failed = created->open()) return failed;
-  *cq = created.release();
-  return 0;
+  return open_waitable(std::make_unique<Cq>(domain, *attributes, wish, context), cq);
 }
 
 }  // namespace weft::fabric

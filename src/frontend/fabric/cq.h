@@ -9,24 +9,17 @@
 #include "base/usable.h"
 #include "device/completion_queue.h"
 #include "domain.h"
+#include "fid_object.h"
 #include "wait_point.h"
 
 namespace weft::fabric {
 
 // The object behind a fid_cq.
-class Cq : public fid_cq, public Usable {
+class Cq : public ChildObject<Cq, fid_cq, Domain>, public Usable {
  public:
   Cq(Domain& domain, const fi_cq_attr& attributes, const WaitWish& wish, void* context);
-  ~Cq() { domain_.engines().leave(queue_.engines()); }
 
-  // Opens what waiting needs; before the first use.
-  int open();
-
-  // The object behind `cq`.
-  static Cq& from(fid_cq* cq) { return *static_cast<Cq*>(cq); }
-  static Cq& from(struct fid* fid) { return from(reinterpret_cast<fid_cq*>(fid)); }
-
-  Domain& domain() { return domain_; }
+  Domain& domain() const { return parent(); }
   device::CompletionQueue& queue() { return queue_; }
   WaitPoint& wait_point() { return wait_point_; }
   fi_cq_format format() const { return format_; }
@@ -37,8 +30,6 @@ class Cq : public fid_cq, public Usable {
   std::size_t threshold(const void* condition) const;
 
  private:
-  Domain& domain_;
-  const Use use_;
   const fi_cq_format format_;
   const bool has_threshold_;
   const std::size_t size_;

@@ -119,7 +119,7 @@ class Transfer final : public device::Deferred {
 };
 
 int read_counter(fid_cntr* cntr, const Domain& domain, device::Counter*& out) {
-  Cntr* const counter = Cntr::from(cntr, domain);
+  Cntr* const counter = Cntr::of(cntr, domain);
   if (counter == nullptr) return -FI_EINVAL;
   out = &counter->counter();
   return 0;

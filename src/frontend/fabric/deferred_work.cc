@@ -35,8 +35,8 @@ class CountLater final : public device::Deferred {
 
 int queue_count(Domain& domain, const fi_deferred_work& work) {
   if (work.op.cntr == nullptr || work.completion_cntr != nullptr) return -FI_EINVAL;
-  Cntr* const waits = Cntr::from(work.triggering_cntr, domain);
-  Cntr* const counts = Cntr::from(work.op.cntr->cntr, domain);
+  Cntr* const waits = Cntr::of(work.triggering_cntr, domain);
+  Cntr* const counts = Cntr::of(work.op.cntr->cntr, domain);
   if (waits == nullptr || counts == nullptr) return -FI_EINVAL;
   device::Waiting waiting;
   waiting.counter = &waits->counter();
@@ -130,7 +130,7 @@ int cancel(Domain& domain, const fi_deferred_work& work) {
 
 // All work, or all that waits for one counter.
 int flush(Domain& domain, fid_cntr* cntr) {
-  Cntr* const counter = Cntr::from(cntr, domain);
+  Cntr* const counter = Cntr::of(cntr, domain);
   if (cntr != nullptr && counter == nullptr) return -FI_EINVAL;
   domain.triggers().withdraw([&](const device::Waiting& waiting) {
     return waiting.work && (counter == nullptr || waiting.counter == &counter->counter());

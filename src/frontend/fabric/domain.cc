@@ -8,7 +8,7 @@
 #include "contract.h"
 #include "deferral.h"
 #include "eq.h"
-#include "fid_calls.h"
+#include "fid_object.h"
 #include "info.h"
 #include "internal.h"
 #include "log.h"
@@ -75,12 +75,9 @@ int control_domain(fid* fid, int command, void* argument) {
 }
 
 // With FI_REG_MR registrations would be reported to the event queue: none takes so long.
-fi_ops* domain_fid_operations() {
-  static fi_ops table = fid_operations({.close = close_object<Domain>,
-                                        .bind = bind_event_queue<Domain, EventQueue>,
-                                        .control = control_domain});
-  return &table;
-}
+constexpr FidCalls kDomainCalls{.close = close_object<Domain>,
+                                .bind = bind_event_queue<Domain, EventQueue>,
+                                .control = control_domain};
 
 fi_ops_domain* domain_operations() {
   return operations_with<fi_ops_domain>([](fi_ops_domain& table) {
@@ -139,9 +136,7 @@ Status acceptable(const Fabric& fabric, const fi_info& info) {
 
 Domain::Domain(Fabric& fabric, const fi_info& info, std::shared_ptr<device::Device> device,
                std::shared_ptr<device::ProgressThread> progress_thread, void* context)
-    : fid_domain{},
-      fabric_(fabric),
-      fabric_use_(fabric),
+    : ChildObject(FI_CLASS_DOMAIN, fabric, context, fid_operations<kDomainCalls>()),
       terms_(terms_of(fabric.options())),
       traffic_class_(info.domain_attr->tclass),
       device_(std::move(device)),
@@ -154,9 +149,6 @@ Domain::Domain(Fabric& fabric, const fi_info& info, std::shared_ptr<device::Devi
       api_version_(fabric.requested_api()),
       triggers_(engines_, progress_thread_.get(), locking_),
       listed_(instance_of(fabric, info, *this)) {
-  fid.fclass = FI_CLASS_DOMAIN;
-  fid.context = context;
-  fid.ops = domain_fid_operations();
   ops = domain_operations();
   mr = mr_operations();
 }
@@ -200,7 +192,7 @@ void Domain::begin_progress() {
 }
 
 int Domain::bind(EventQueue& eq) {
-  return &eq.fabric() == &fabric_ ? default_eq_.bind(eq) : -FI_EINVAL;
+  return &eq.fabric() == &fabric() ? default_eq_.bind(eq) : -FI_EINVAL;
 }
 
 int open_domain(Fabric& fabric, fi_info* info, fid_domain** domain, void* context) {

@@ -15,6 +15,7 @@
 #include "device/region_counters.h"
 #include "eq.h"
 #include "fabric.h"
+#include "fid_object.h"
 #include "instances.h"
 #include "messaging/shared_ports.h"
 #include "terms.h"
@@ -36,15 +37,12 @@ struct RegistrationMode {
 };
 
 // The object behind a fid_domain. Any thread may use it.
-class Domain : public fid_domain, public Usable {
+class Domain : public ChildObject<Domain, fid_domain, Fabric>, public Usable {
  public:
   // Opens the device for this domain. Errors: those of device::Device::get() and
   // device::ProgressThread::get().
   // -FI_EINVAL for attributes that fi_getinfo(3) never answers.
   static int open(Fabric& fabric, const fi_info& info, fid_domain** domain, void* context);
-
-  static Domain& from(fid_domain* domain) { return *static_cast<Domain*>(domain); }
-  static Domain& from(struct fid* fid) { return from(reinterpret_cast<fid_domain*>(fid)); }
 
   // fi_domain_bind(3) of the event queue for what is opened here and has none of its own. Errors:
   // -FI_EINVAL for a second one, or one of another fabric.
@@ -52,9 +50,9 @@ class Domain : public fid_domain, public Usable {
   // That one, or null.
   EventQueue* default_eq() const { return default_eq_.get(); }
 
-  Fabric& fabric() const { return fabric_; }
+  Fabric& fabric() const { return parent(); }
   const std::shared_ptr<device::Device>& device() const { return device_; }
-  const Options& options() const { return fabric_.options(); }
+  const Options& options() const { return fabric().options(); }
   // What is offered here.
   const Terms& terms() const { return terms_; }
   // Of its endpoints, unless they have their own.
@@ -91,8 +89,6 @@ class Domain : public fid_domain, public Usable {
          std::shared_ptr<device::ProgressThread> progress_thread, void* context);
   void begin_progress();
 
-  Fabric& fabric_;
-  Use fabric_use_;
   BoundEventQueue default_eq_;
   const Terms terms_;
   const std::uint32_t traffic_class_;

@@ -58,7 +58,7 @@ std::uint8_t class_of(const Domain& domain, const fi_info& info) {
 }  // namespace
 
 Ep::Ep(Domain& domain, const fi_info& info, const TypeOffer& offer, os::UdpPort port, void* context)
-    : Handle(domain),
+    : Handle(FI_CLASS_EP, domain, context, ep_fid_operations()),
       tx_size_(size_of(info.tx_attr, kUsualQueueSize)),
       rx_size_(size_of(info.rx_attr, kUsualReceives)),
       traffic_class_(class_of(domain, info)),
@@ -76,9 +76,6 @@ Ep::Ep(Domain& domain, const fi_info& info, const TypeOffer& offer, os::UdpPort 
   rx_flags = info.rx_attr != nullptr ? info.rx_attr->op_flags : 0;
   running_.max_message_size =
       offer.type == FI_EP_DGRAM ? path_mtu_at(port_->address()) : offer.max_message_size;
-  fid.fclass = FI_CLASS_EP;
-  fid.context = context;
-  fid.ops = ep_fid_operations();
   ops = handle_operations();
   cm = datagram_cm_operations();
   // Where receives are shared they are not posted here.
@@ -182,13 +179,13 @@ int Ep::bind(struct fid* object, std::uint64_t flags) {
     case FI_CLASS_CNTR:
       return bind_counter(Cntr::from(object), flags);
     case FI_CLASS_AV:
-      return bind_av(Av::from(object), flags);
+      return bind_one(Av::from(object), bound_.av, true, flags);
     case FI_CLASS_EQ:
       return bind_eq(EventQueue::from(object), flags);
     case FI_CLASS_STX_CTX:
-      return bind_shared(SharedTransmit::from(object), bound_.shared_tx, shares_tx_, flags);
+      return bind_one(SharedTransmit::from(object), bound_.shared_tx, shares_tx_, flags);
     case FI_CLASS_SRX_CTX:
-      return bind_shared(SharedReceive::from(object), bound_.shared_rx, shares_rx_, flags);
+      return bind_one(SharedReceive::from(object), bound_.shared_rx, shares_rx_, flags);
     default:
       return -FI_EINVAL;
   }
@@ -235,30 +232,17 @@ int Ep::bind_counter(Cntr& counter, std::uint64_t flags) {
   return 0;
 }
 
-int Ep::bind_av(Av& av, std::uint64_t flags) {
-  if (flags != 0) return -FI_EBADFLAGS;
-  if (bound_.av != nullptr || &av.domain() != &domain_) return -FI_EINVAL;
-  bound_.av = &av;
-  uses_.emplace_back(av);
-  return 0;
-}
-
-// Of a reliable datagram endpoint nothing is reported there.
 int Ep::bind_eq(EventQueue& eq, std::uint64_t flags) {
   if (flags != 0) return -FI_EBADFLAGS;
-  if (connector_ != nullptr) return connector_->bind(eq);
-  if (bound_.eq != nullptr) return -FI_EINVAL;
-  bound_.eq = &eq;
-  uses_.emplace_back(eq);
-  return 0;
+  return connector_ != nullptr ? connector_->bind(eq) : bound_.eq.bind(eq);
 }
 
-template <class Context>
-int Ep::bind_shared(Context& context, Context*& place, bool shares, std::uint64_t flags) {
+template <class Object>
+int Ep::bind_one(Object& object, Object*& place, bool has_place, std::uint64_t flags) {
   if (flags != 0) return -FI_EBADFLAGS;
-  if (!shares || place != nullptr || &context.domain() != &domain_) return -FI_EINVAL;
-  place = &context;
-  uses_.emplace_back(context);
+  if (!has_place || place != nullptr || &object.domain() != &domain_) return -FI_EINVAL;
+  place = &object;
+  uses_.emplace_back(object);
   return 0;
 }
 

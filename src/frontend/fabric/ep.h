@@ -72,13 +72,15 @@ class Ep : public Handle, public Usable {
   bool is_connected() const { return connector_ != nullptr; }
   // Where a running endpoint of datagrams reports: the event queue that is bound, or its domain's;
   // null if there is none.
-  EventQueue* event_queue() { return bound_.eq != nullptr ? bound_.eq : domain_.default_eq(); }
+  EventQueue* event_queue() {
+    return bound_.eq.get() != nullptr ? bound_.eq.get() : domain_.default_eq();
+  }
 
  private:
   // What is bound to it; null: nothing.
   struct BoundObjects {
     Av* av = nullptr;
-    EventQueue* eq = nullptr;
+    BoundEventQueue eq;
     Cq* tx_cq = nullptr;
     Cq* rx_cq = nullptr;
     std::array<Cntr*, static_cast<std::size_t>(messaging::CounterEvent::kCount)> counters{};
@@ -97,10 +99,9 @@ class Ep : public Handle, public Usable {
   static int begin(Domain& domain, const fi_info& info, Beginning& beginning);
   int bind_cq(Cq& cq, std::uint64_t flags);
   int bind_counter(Cntr& counter, std::uint64_t flags);
-  int bind_av(Av& av, std::uint64_t flags);
   int bind_eq(EventQueue& eq, std::uint64_t flags);
-  template <class Context>
-  int bind_shared(Context& context, Context*& place, bool shares, std::uint64_t flags);
+  template <class Object>
+  int bind_one(Object& object, Object*& place, bool has_place, std::uint64_t flags);
   void start_running();
   void log_statistics() const;
   int check_bindings() const;

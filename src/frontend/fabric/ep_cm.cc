@@ -9,17 +9,6 @@
 namespace weft::fabric {
 namespace {
 
-int getname_ep(fid* fid, void* buffer, std::size_t* length) {
-  return at_c_border([&] { return give_address(Ep::from(fid).public_name(), buffer, length); });
-}
-
-int setname_ep(fid* fid, void* bytes, std::size_t length) {
-  return at_c_border([&] {
-    const auto address = os::SocketAddress::parse(bytes, length);
-    return address ? Ep::from(fid).rename(address.value()) : -FI_EINVAL;
-  });
-}
-
 int getpeer(fid_ep* ep, void* buffer, std::size_t* length) {
   return at_c_border([&] {
     Ep& object = Ep::from(ep);
@@ -68,8 +57,8 @@ int shutdown(fid_ep* ep, std::uint64_t flags) {
 
 fi_ops_cm* datagram_cm_operations() {
   return operations_with<fi_ops_cm>([](fi_ops_cm& table) {
-    table.getname = getname_ep;
-    table.setname = setname_ep;
+    table.getname = get_name<Ep>;
+    table.setname = set_name<Ep>;
     table.join = join_group;
   });
 }

@@ -6,7 +6,7 @@
 #include "alias.h"
 #include "boundary.h"
 #include "ep.h"
-#include "fid_calls.h"
+#include "fid_object.h"
 #include "name.h"
 #include "offer.h"
 #include "unsupported.h"
@@ -22,11 +22,6 @@ int close_endpoint(fid* fid) {
     delete &ep;
     return 0;
   });
-}
-
-int bind_ep(fid* fid, struct fid* object, std::uint64_t flags) {
-  if (object == nullptr) return -FI_EINVAL;
-  return at_c_border([&] { return Ep::from(fid).bind(object, flags); });
 }
 
 int alias(Handle& handle, const struct fi_alias* wish) {
@@ -97,13 +92,12 @@ ssize_t tx_size_left(fid_ep* ep) {
   return static_cast<ssize_t>(handle.endpoint()->tx_size_left());
 }
 
+constexpr FidCalls kEpCalls{
+    .close = close_endpoint, .bind = bind_object<Ep>, .control = control_ep};
+
 }  // namespace
 
-fi_ops* ep_fid_operations() {
-  static fi_ops table =
-      fid_operations({.close = close_endpoint, .bind = bind_ep, .control = control_ep});
-  return &table;
-}
+fi_ops* ep_fid_operations() { return fid_operations<kEpCalls>(); }
 
 // The flags of one direction that calls without flags use, fi_control(3).
 int control_flags(Handle& handle, int command, void* argument) {

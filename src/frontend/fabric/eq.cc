@@ -6,7 +6,8 @@
 #include <cstring>
 
 #include "boundary.h"
-#include "fid_calls.h"
+#include "completion_error.h"
+#include "fid_object.h"
 #include "internal.h"
 
 namespace weft::fabric {
@@ -54,38 +55,21 @@ ssize_t sread(fid_eq* fid, std::uint32_t* event, void* buffer, std::size_t lengt
   });
 }
 
-const char* strerror(fid_eq*, int code, const void*, char* buffer, std::size_t length) {
-  const char* text = fi_strerror(code);
-  if (buffer == nullptr || length == 0) return text;
-  std::strncpy(buffer, text, length - 1);
-  buffer[length - 1] = '\0';
-  return buffer;
-}
-
-fi_ops* eq_fid_operations() {
-  static fi_ops table =
-      fid_operations({.close = close_object<EventQueue>, .control = control_wait<EventQueue>});
-  return &table;
-}
+constexpr FidCalls kEqCalls{.close = close_object<EventQueue>, .control = control_wait<EventQueue>};
 
 fi_ops_eq* eq_operations() {
-  static fi_ops_eq table{sizeof(fi_ops_eq), read, readerr, write, sread, strerror};
+  static fi_ops_eq table{sizeof(fi_ops_eq), read, readerr, write, sread, give_error_text<fid_eq>};
   return &table;
 }
 
 }  // namespace
 
 EventQueue::EventQueue(Fabric& fabric, std::uint64_t flags, const WaitWish& wish, void* context)
-    : fid_eq{},
-      fabric_(fabric),
-      fabric_use_(fabric),
+    : ChildObject(FI_CLASS_EQ, fabric, context, fid_operations<kEqCalls>()),
       writable_((flags & FI_WRITE) != 0),
       fills_error_data_(fabric.requested_api() >= FI_VERSION(1, 5)),
       waiting_(true, wish.kind()),
       wait_point_(waiting_, wish, [this] { return ready(); }) {
-  fid.fclass = FI_CLASS_EQ;
-  fid.context = context;
-  fid.ops = eq_fid_operations();
   ops = eq_operations();
 }
 
@@ -239,10 +223,7 @@ int open_eq(Fabric& fabric, fi_eq_attr* attributes, fid_eq** eq, void* context) 
     return wrong;
   }
   return at_c_border([&] {
-    auto created = std::make_unique<EventQueue>(fabric, wanted.flags, wish, context);
-    if (const int failed = created->wait_point().open()) return failed;
-    *eq = created.release();
-    return 0;
+    return open_waitable(std::make_unique<EventQueue>(fabric, wanted.flags, wish, context), eq);
   });
 }
 

@@ -16,21 +16,18 @@
 #include "base/usable.h"
 #include "device/engine.h"
 #include "fabric.h"
+#include "fid_object.h"
 #include "info.h"
 #include "wait_point.h"
 
 namespace weft::fabric {
 
 // The object behind a fid_eq. Any thread.
-class EventQueue : public fid_eq, public Usable {
+class EventQueue : public ChildObject<EventQueue, fid_eq, Fabric>, public Usable {
  public:
   EventQueue(Fabric& fabric, std::uint64_t flags, const WaitWish& wish, void* context);
 
-  // The object behind `eq`.
-  static EventQueue& from(fid_eq* eq) { return *static_cast<EventQueue*>(eq); }
-  static EventQueue& from(struct fid* fid) { return from(reinterpret_cast<fid_eq*>(fid)); }
-
-  Fabric& fabric() const { return fabric_; }
+  Fabric& fabric() const { return parent(); }
   // Drives what reports here when the queue is read.
   device::EngineGroup& waiting() { return waiting_; }
   WaitPoint& wait_point() { return wait_point_; }
@@ -75,8 +72,6 @@ class EventQueue : public fid_eq, public Usable {
   void bring_up_to_date();
   std::size_t give_error(const QueuedEvent& failed, fi_eq_err_entry& out);
 
-  Fabric& fabric_;
-  const Use fabric_use_;
   const bool writable_;
   const bool fills_error_data_;  // the place for err_data is the program's (API 1.5)
   device::EngineGroup waiting_;

@@ -5,7 +5,7 @@
 #include <rdma/fi_errno.h>
 
 #include "boundary.h"
-#include "fid_calls.h"
+#include "fid_object.h"
 #include "internal.h"
 #include "unsupported.h"
 
@@ -39,10 +39,7 @@ int trywait(fid_fabric* fabric, fid** fids, int count) {
   return try_wait(Fabric::from(fabric), fids, count);
 }
 
-fi_ops* fabric_fid_operations() {
-  static fi_ops table = fid_operations({.close = close_object<Fabric>});
-  return &table;
-}
+constexpr FidCalls kFabricCalls{.close = close_object<Fabric>};
 
 int passive_ep(fid_fabric* fabric, fi_info* info, fid_pep** pep, void* context) {
   if (info == nullptr || pep == nullptr) return -FI_EINVAL;
@@ -63,14 +60,11 @@ fi_ops_fabric* fabric_operations() {
 }  // namespace
 
 Fabric::Fabric(const fi_fabric_attr& attributes, const Options& options, void* context)
-    : fid_fabric{},
+    : FidObject(FI_CLASS_FABRIC, context, fid_operations<kFabricCalls>()),
       name_(attributes.name),
       requested_api_(attributes.api_version),
       options_(options),
       listed_({this, nullptr, name_, {}, {}}) {
-  fid.fclass = FI_CLASS_FABRIC;
-  fid.context = context;
-  fid.ops = fabric_fid_operations();
   ops = fabric_operations();
   api_version = attributes.api_version;
 }

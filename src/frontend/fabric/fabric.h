@@ -9,6 +9,7 @@
 
 #include "base/options.h"
 #include "base/usable.h"
+#include "fid_object.h"
 #include "instances.h"
 #include "passive_endpoints.h"
 
@@ -16,15 +17,12 @@ namespace weft::fabric {
 
 // The object behind a fid_fabric of weft. Any thread may use it. It lives until fi_close(3), which
 // refuses with -FI_EBUSY while something that was opened on it is still open.
-class Fabric : public fid_fabric, public Usable {
+class Fabric : public FidObject<Fabric, fid_fabric>, public Usable {
  public:
   // Opens a fabric. `attributes` must have a name and the API version that the application asked
   // for. `*fabric` belongs to the caller.
   static int open(const fi_fabric_attr& attributes, const Options& options, fid_fabric** fabric,
                   void* context);
-
-  static Fabric& from(fid_fabric* fabric) { return *static_cast<Fabric*>(fabric); }
-  static Fabric& from(struct fid* fid) { return from(reinterpret_cast<fid_fabric*>(fid)); }
 
   // The subnet, "192.0.2.0/24".
   const std::string& name() const { return name_; }

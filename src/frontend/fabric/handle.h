@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "fid_object.h"
 #include "messaging/endpoint.h"
 #include "messaging/receive_queue.h"
 #include "offer.h"
@@ -38,12 +39,8 @@ class Flags {
 
 // The object behind every fid_ep that data go through. What a transfer needs to know is here, so
 // that no call has to ask which of the three it was given.
-class Handle : public fid_ep {
+class Handle : public FidObject<Handle, fid_ep> {
  public:
-  // The object behind `ep`.
-  static Handle& from(fid_ep* ep) { return *static_cast<Handle*>(ep); }
-  static Handle& from(struct fid* fid) { return from(reinterpret_cast<fid_ep*>(fid)); }
-
   Domain& domain() const { return domain_; }
 
   // Flags for calls that take none.
@@ -83,7 +80,8 @@ class Handle : public fid_ep {
     std::size_t max_message_size = 0;
   };
 
-  explicit Handle(Domain& domain) : fid_ep{}, domain_(domain) {}
+  Handle(std::size_t kind, Domain& domain, void* context, fi_ops* operations)
+      : FidObject(kind, context, operations), domain_(domain) {}
   Handle(const Handle&) = default;
 
   Domain& domain_;

@@ -8,7 +8,7 @@
 #include "boundary.h"
 #include "counter.h"
 #include "domain.h"
-#include "fid_calls.h"
+#include "fid_object.h"
 #include "handle.h"
 #include "log.h"
 #include "os/process_memory.h"
@@ -42,30 +42,24 @@ Access rights(std::uint64_t access) {
 
 // The object behind a fid_mr. It is enabled from the beginning (FI_MR_RMA_EVENT is never required);
 // fi_mr_enable only ends the time for bindings.
-class MemoryRegion : public fid_mr {
+class MemoryRegion : public ChildObject<MemoryRegion, fid_mr, Domain> {
  public:
   MemoryRegion(Domain& domain, memory::Registration registration, void* context)
-      : fid_mr{}, domain_(domain), use_(domain), registration_(registration) {
-    fid.fclass = FI_CLASS_MR;
-    fid.context = context;
-    fid.ops = region_operations();
+      : ChildObject(FI_CLASS_MR, domain, context, fid_operations<kCalls>()),
+        registration_(registration) {
     mem_desc = this;
     key = registration.key.v;
-  }
-
-  static MemoryRegion& from(::fid* fid) {
-    return *static_cast<MemoryRegion*>(reinterpret_cast<fid_mr*>(fid));
   }
 
   // Deregisters as a barrier. Errors: -FI_EBUSY, and then it is still there, with its counters: the
   // access that is under way is going to count.
   int close() {
-    const Status removed = domain_.device()->regions().remove(registration_);
+    const Status removed = parent().device()->regions().remove(registration_);
     if (!removed) {
       log_warning(FI_LOG_MR, "cannot close region {:#x}: {}", key, removed.error().message);
       return fabric_status(removed.error());
     }
-    domain_.region_counters().release(registration_.key, this);
+    parent().region_counters().release(registration_.key, this);
     delete this;
     return 0;
   }
@@ -77,18 +71,18 @@ class MemoryRegion : public fid_mr {
     if (enabled_) return -FI_EOPBADSTATE;
     if (object->fclass == FI_CLASS_EP) return bind_endpoint(Handle::from(object), flags);
     if (object->fclass != FI_CLASS_CNTR) return -FI_EINVAL;
-    if (!domain_.registration().rma_events) return -FI_ENOSYS;
+    if (!parent().registration().rma_events) return -FI_ENOSYS;
     if (flags == 0 || (flags & ~(FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0) return -FI_EBADFLAGS;
     Cntr& counter = Cntr::from(object);
-    if (&counter.domain() != &domain_) return -FI_EINVAL;
+    if (&counter.domain() != &parent()) return -FI_EINVAL;
     // The endpoint that is told of an access may be any.
-    const Status driven = domain_.engines().widen(counter.counter().engines());
+    const Status driven = parent().engines().widen(counter.counter().engines());
     if (!driven) return fabric_status(driven.error());
-    if (!domain_.region_counters().bind(registration_.key, this, rights(flags),
-                                        counter.counter())) {
+    if (!parent().region_counters().bind(registration_.key, this, rights(flags),
+                                         counter.counter())) {
       return -FI_EINVAL;
     }
-    domain_.device()->regions().report_accesses(registration_, rights(flags));
+    parent().device()->regions().report_accesses(registration_, rights(flags));
     return 0;
   }
 
@@ -98,15 +92,11 @@ class MemoryRegion : public fid_mr {
   // A region serves every endpoint of its domain (FI_MR_ENDPOINT is never required).
   int bind_endpoint(const Handle& endpoint, std::uint64_t flags) const {
     if (flags != 0) return -FI_EBADFLAGS;
-    return &endpoint.domain() == &domain_ ? 0 : -FI_EINVAL;
+    return &endpoint.domain() == &parent() ? 0 : -FI_EINVAL;
   }
 
   static int close_region(::fid* fid) {
     return at_c_border([&] { return from(fid).close(); });
-  }
-  static int bind_region(::fid* fid, ::fid* object, std::uint64_t flags) {
-    if (object == nullptr) return -FI_EINVAL;
-    return at_c_border([&] { return from(fid).bind(object, flags); });
   }
   static int control_region(::fid* fid, int command, void*) {
     if (command != FI_ENABLE) return -FI_ENOSYS;
@@ -114,14 +104,9 @@ class MemoryRegion : public fid_mr {
     return 0;
   }
 
-  static fi_ops* region_operations() {
-    static fi_ops table =
-        fid_operations({.close = close_region, .bind = bind_region, .control = control_region});
-    return &table;
-  }
+  static constexpr FidCalls kCalls{
+      .close = close_region, .bind = bind_object<MemoryRegion>, .control = control_region};
 
-  Domain& domain_;
-  const Use use_;
   const memory::Registration registration_;
   bool enabled_ = false;
 };

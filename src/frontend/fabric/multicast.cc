@@ -7,7 +7,7 @@
 
 #include "boundary.h"
 #include "ep.h"
-#include "fid_calls.h"
+#include "fid_object.h"
 #include "log.h"
 #include "name.h"
 #include "os/interfaces.h"
@@ -15,31 +15,16 @@
 namespace weft::fabric {
 namespace {
 
-fi_ops* multicast_fid_operations();
-
 // The object behind a fid_mc: an endpoint's place in a group. The endpoint outlives it.
-class Multicast : public fid_mc {
+class Multicast : public ChildObject<Multicast, fid_mc, Ep> {
  public:
-  Multicast(Ep& ep, void* context) : fid_mc{}, ep_(ep), use_(ep) {
-    fid.fclass = FI_CLASS_MC;
-    fid.context = context;
-    fid.ops = multicast_fid_operations();
-  }
-  ~Multicast() { ep_.core()->leave(fi_addr); }
-
-  static Multicast& from(struct fid* fid) {
-    return *static_cast<Multicast*>(reinterpret_cast<fid_mc*>(fid));
-  }
+  Multicast(Ep& ep, void* context)
+      : ChildObject(FI_CLASS_MC, ep, context, fid_operations<kCalls>()) {}
+  ~Multicast() { parent().core()->leave(fi_addr); }
 
  private:
-  Ep& ep_;
-  Use use_;
+  static constexpr FidCalls kCalls{.close = close_object<Multicast>};
 };
-
-fi_ops* multicast_fid_operations() {
-  static fi_ops table = fid_operations({.close = close_object<Multicast>});
-  return &table;
-}
 
 // A wildcard stands for every interface.
 bool has_groups(const os::SocketAddress& own) {

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "base/result.h"
+#include "boundary.h"
 #include "os/udp_port.h"
 
 namespace weft::fabric {
@@ -31,6 +32,24 @@ os::SocketAddress name_of(const os::UdpPort& port, os::SocketAddress asked);
 // Answers fi_getname(3) and fi_getpeer(3): as much as fits, and the whole length in `*length`.
 // Errors: -FI_EINVAL, -FI_ETOOSMALL.
 int give_address(const os::SocketAddress& address, void* buffer, std::size_t* length);
+
+// fi_getname(3) of an endpoint, which may have no address any more: -FI_EADDRNOTAVAIL then.
+template <class Object>
+int get_name(fid* fid, void* buffer, std::size_t* length) {
+  return at_c_border([&] {
+    const os::SocketAddress name = Object::from(fid).public_name();
+    return name.length() == 0 ? -FI_EADDRNOTAVAIL : give_address(name, buffer, length);
+  });
+}
+
+// fi_setname(3) of an endpoint.
+template <class Object>
+int set_name(fid* fid, void* bytes, std::size_t length) {
+  return at_c_border([&] {
+    const auto address = os::SocketAddress::parse(bytes, length);
+    return address ? Object::from(fid).rename(address.value()) : -FI_EINVAL;
+  });
+}
 
 // Puts an address into an fi_info, which owns it. False without memory.
 bool write_address(const os::SocketAddress& address, void*& bytes, std::size_t& length);

@@ -17,17 +17,12 @@
 namespace weft::fabric {
 
 PassiveEndpoint::PassiveEndpoint(Fabric& fabric, InfoList info, os::UdpPort port, void* context)
-    : fid_pep{},
-      fabric_(fabric),
-      fabric_use_(fabric),
+    : ChildObject(FI_CLASS_PEP, fabric, context, pep_fid_operations()),
       info_(std::move(info)),
       port_(std::move(port)) {
-  fid.fclass = FI_CLASS_PEP;
-  fid.context = context;
-  fid.ops = pep_fid_operations();
   ops = pep_operations();
   cm = pep_cm_operations();
-  fabric_.passive_endpoints().add(*this);
+  parent().passive_endpoints().add(*this);
 }
 
 int PassiveEndpoint::open(Fabric& fabric, const fi_info& info, fid_pep** pep, void* context) {
@@ -46,38 +41,30 @@ int PassiveEndpoint::open(Fabric& fabric, const fi_info& info, fid_pep** pep, vo
 }
 
 PassiveEndpoint::~PassiveEndpoint() {
-  fabric_.passive_endpoints().remove(*this);
+  parent().passive_endpoints().remove(*this);
   if (listener_ != nullptr) {
-    eq_->waiting().detach(*listener_);
+    eq_.get()->waiting().detach(*listener_);
     listener_.reset();
   }
-  if (eq_ != nullptr) eq_->forget(fid);
-}
-
-int PassiveEndpoint::bind(struct fid* object, std::uint64_t flags) {
-  if (flags != 0) return -FI_EBADFLAGS;
-  if (object->fclass != FI_CLASS_EQ || eq_ != nullptr) return -FI_EINVAL;
-  EventQueue& eq = EventQueue::from(object);
-  eq_ = &eq;
-  eq_use_ = Use(eq);
-  return 0;
+  if (eq_.get() != nullptr) eq_.get()->forget(fid);
 }
 
 int PassiveEndpoint::listen() {
-  if (eq_ == nullptr) return -FI_ENOEQ;
+  EventQueue* const eq = eq_.get();
+  if (eq == nullptr) return -FI_ENOEQ;
   if (listener_ != nullptr || !port_) return -FI_EOPBADSTATE;
-  auto device = device::Device::get(fabric_.options().runtime_dir);
+  auto device = device::Device::get(parent().options().runtime_dir);
   if (!device) return fabric_status(device.error());
   auto listener =
-      connect::Listener::open(std::move(device).value(), {*port_, fabric_.options().links}, name(),
-                              fabric_.options(), *this);
+      connect::Listener::open(std::move(device).value(), {*port_, parent().options().links},
+                              public_name(), parent().options(), *this);
   if (!listener) {
     log_warning(FI_LOG_EP_CTRL, "cannot listen: {}", listener.error().message);
     return fabric_status(listener.error());
   }
   listener.value()->set_backlog(backlog_);
-  if (Status ok = eq_->waiting().attach(*listener.value()); !ok) {
-    eq_->waiting().detach(*listener.value());
+  if (Status ok = eq->waiting().attach(*listener.value()); !ok) {
+    eq->waiting().detach(*listener.value());
     return fabric_status(ok.error());
   }
   const std::lock_guard guard(mutex_);
@@ -113,7 +100,7 @@ bool PassiveEndpoint::requested(const connect::Request& request) {
     const std::lock_guard guard(mutex_);
     undecided_.emplace(&undecided->handle, std::move(undecided));
   }
-  eq_->push_request(fid, std::move(info), request.request.data);
+  eq_.get()->push_request(fid, std::move(info), request.request.data);
   return true;
 }
 
@@ -123,7 +110,8 @@ void PassiveEndpoint::withdrawn(link::ConnectionNumber number) {
   const auto found = std::find_if(undecided_.begin(), undecided_.end(), [&](const auto& each) {
     return each.second->request.number == number;
   });
-  if (found != undecided_.end() && eq_->withdraw_request(found->first)) undecided_.erase(found);
+  if (found != undecided_.end() && eq_.get()->withdraw_request(found->first))
+    undecided_.erase(found);
 }
 
 std::unique_ptr<PassiveEndpoint::Undecided> PassiveEndpoint::take(const struct fid* handle) {
@@ -167,7 +155,7 @@ int PassiveEndpoint::set_backlog(int count) {
   return 0;
 }
 
-os::SocketAddress PassiveEndpoint::name() const {
+os::SocketAddress PassiveEndpoint::public_name() const {
   const std::lock_guard guard(mutex_);
   return port_ ? name_of(*port_) : os::SocketAddress();
 }

@@ -13,6 +13,7 @@
 #include "connect/listener.h"
 #include "eq.h"
 #include "fabric.h"
+#include "fid_object.h"
 #include "info.h"
 #include "os/udp_port.h"
 #include "passive_endpoints.h"
@@ -20,20 +21,16 @@
 namespace weft::fabric {
 
 // The object behind a fid_pep. Any thread.
-class PassiveEndpoint final : public fid_pep, connect::RequestSink {
+class PassiveEndpoint final : public ChildObject<PassiveEndpoint, fid_pep, Fabric>,
+                              connect::RequestSink {
  public:
   // Binds the address of `info`, which is copied.
   static int open(Fabric& fabric, const fi_info& info, fid_pep** pep, void* context);
   // Rejects the requests that are not decided, and discards the events that are not read.
   ~PassiveEndpoint() override;
 
-  // The object behind `fid`.
-  static PassiveEndpoint& from(struct fid* fid) {
-    return *static_cast<PassiveEndpoint*>(reinterpret_cast<fid_pep*>(fid));
-  }
-
-  // fi_pep_bind(3). Errors: -FI_EINVAL for anything but one event queue of the same fabric.
-  int bind(struct fid* object, std::uint64_t flags);
+  // fi_pep_bind(3). Errors: -FI_EINVAL for a second one.
+  int bind(EventQueue& eq) { return eq_.bind(eq); }
   // fi_listen(3). Errors: -FI_ENOEQ, -FI_EOPBADSTATE when it listens already or has no address any
   // more, those of making it reachable.
   int listen();
@@ -42,7 +39,7 @@ class PassiveEndpoint final : public fid_pep, connect::RequestSink {
   // FI_BACKLOG of fi_control(3).
   int set_backlog(int count);
   // The address, a wildcard host replaced by a usable one; empty when an endpoint took it.
-  os::SocketAddress name() const;
+  os::SocketAddress public_name() const;
   // fi_setname(3). Errors: -FI_EOPBADSTATE once it listens, those of bind(2).
   int rename(const os::SocketAddress& address);
 
@@ -64,13 +61,10 @@ class PassiveEndpoint final : public fid_pep, connect::RequestSink {
   os::SocketAddress name_for(const link::ConnectionRequest& request) const;
   std::unique_ptr<Undecided> take(const struct fid* handle);
 
-  Fabric& fabric_;
-  const Use fabric_use_;
   const InfoList info_;
   mutable std::mutex mutex_;  // taken after the listener's, never before
   std::optional<os::UdpPort> port_;
-  EventQueue* eq_ = nullptr;
-  Use eq_use_;
+  BoundEventQueue eq_;
   std::size_t backlog_ = connect::kUsualBacklog;
   std::map<const struct fid*, std::unique_ptr<Undecided>> undecided_;
   std::shared_ptr<connect::Listener> listener_;  // set once, under the mutex

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How does a program call a passive endpoint? fi_passive_ep of fi_endpoint(3), fi_cm(3)
 #include "boundary.h"
-#include "fid_calls.h"
+#include "fid_object.h"
 #include "name.h"
 #include "offer.h"
 #include "pep.h"
@@ -9,11 +9,6 @@
 
 namespace weft::fabric {
 namespace {
-
-int bind_pep(fid* fid, struct fid* object, std::uint64_t flags) {
-  if (object == nullptr) return -FI_EINVAL;
-  return at_c_border([&] { return PassiveEndpoint::from(fid).bind(object, flags); });
-}
 
 int control_pep(fid* fid, int command, void* argument) {
   if (command != FI_BACKLOG) return -FI_ENOSYS;
@@ -29,20 +24,6 @@ int getopt_pep(fid*, int level, int name, void* value, std::size_t* length) {
 
 int setopt_pep(fid*, int, int, const void*, std::size_t) { return -FI_ENOPROTOOPT; }
 
-int getname_pep(fid* fid, void* buffer, std::size_t* length) {
-  return at_c_border([&] {
-    const os::SocketAddress name = PassiveEndpoint::from(fid).name();
-    return name.length() == 0 ? -FI_EADDRNOTAVAIL : give_address(name, buffer, length);
-  });
-}
-
-int setname_pep(fid* fid, void* bytes, std::size_t length) {
-  return at_c_border([&] {
-    const auto address = os::SocketAddress::parse(bytes, length);
-    return address ? PassiveEndpoint::from(fid).rename(address.value()) : -FI_EINVAL;
-  });
-}
-
 int listen(fid_pep* pep) {
   return at_c_border([&] { return PassiveEndpoint::from(&pep->fid).listen(); });
 }
@@ -52,13 +33,13 @@ int reject(fid_pep* pep, fid* handle, const void* data, std::size_t length) {
   return at_c_border([&] { return PassiveEndpoint::from(&pep->fid).reject(handle, data, length); });
 }
 
+constexpr FidCalls kPepCalls{.close = close_object<PassiveEndpoint>,
+                             .bind = bind_event_queue<PassiveEndpoint, EventQueue>,
+                             .control = control_pep};
+
 }  // namespace
 
-fi_ops* pep_fid_operations() {
-  static fi_ops table = fid_operations(
-      {.close = close_object<PassiveEndpoint>, .bind = bind_pep, .control = control_pep});
-  return &table;
-}
+fi_ops* pep_fid_operations() { return fid_operations<kPepCalls>(); }
 
 fi_ops_ep* pep_operations() {
   return operations_with<fi_ops_ep>([](fi_ops_ep& table) {
@@ -69,8 +50,8 @@ fi_ops_ep* pep_operations() {
 
 fi_ops_cm* pep_cm_operations() {
   return operations_with<fi_ops_cm>([](fi_ops_cm& table) {
-    table.getname = getname_pep;
-    table.setname = setname_pep;
+    table.getname = get_name<PassiveEndpoint>;
+    table.setname = set_name<PassiveEndpoint>;
     table.listen = listen;
     table.reject = reject;
   });

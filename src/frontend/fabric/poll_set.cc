@@ -8,7 +8,7 @@
 #include "counter.h"
 #include "cq.h"
 #include "domain.h"
-#include "fid_calls.h"
+#include "fid_object.h"
 
 namespace weft::fabric {
 namespace {
@@ -42,11 +42,9 @@ struct Polled {
 };
 
 // The object behind a fid_poll. Any thread.
-class PollSet : public fid_poll {
+class PollSet : public ChildObject<PollSet, fid_poll, Domain> {
  public:
   explicit PollSet(Domain& domain);
-  static PollSet& from(fid_poll* set) { return *static_cast<PollSet*>(set); }
-  static PollSet& from(struct fid* fid) { return from(reinterpret_cast<fid_poll*>(fid)); }
 
   int add(struct fid* object);
   int remove(struct fid* object);
@@ -63,8 +61,6 @@ class PollSet : public fid_poll {
                         [&](const Polled& one) { return one.object == object; });
   }
 
-  Domain& domain_;
-  const Use use_;
   mutable std::mutex mutex_;
   std::vector<Polled> polled_;
 };
@@ -85,24 +81,20 @@ int poll(fid_poll* set, void** contexts, int count) {
       [&] { return PollSet::from(set).poll(contexts, static_cast<std::size_t>(count)); });
 }
 
-fi_ops* poll_set_fid_operations() {
-  static fi_ops table = fid_operations({.close = close_object<PollSet>});
-  return &table;
-}
+constexpr FidCalls kPollSetCalls{.close = close_object<PollSet>};
 
 fi_ops_poll* poll_operations() {
   static fi_ops_poll table{sizeof(fi_ops_poll), poll, add, remove};
   return &table;
 }
 
-PollSet::PollSet(Domain& domain) : fid_poll{}, domain_(domain), use_(domain) {
-  fid.fclass = FI_CLASS_POLL;
-  fid.ops = poll_set_fid_operations();
+PollSet::PollSet(Domain& domain)
+    : ChildObject(FI_CLASS_POLL, domain, nullptr, fid_operations<kPollSetCalls>()) {
   ops = poll_operations();
 }
 
 int PollSet::add(struct fid* object) {
-  if (!Polled::fits(object, domain_)) return -FI_EINVAL;
+  if (!Polled::fits(object, parent())) return -FI_EINVAL;
   const std::lock_guard guard(mutex_);
   if (find(object) != polled_.end()) return -FI_EALREADY;
   polled_.push_back(Polled::of(object));

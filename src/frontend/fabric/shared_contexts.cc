@@ -2,7 +2,7 @@
 // What may several endpoints of a domain share? fi_endpoint(3), "Shared contexts"
 #include "shared_contexts.h"
 
-#include "fid_calls.h"
+#include "fid_object.h"
 #include "internal.h"
 #include "negotiate.h"
 #include "unsupported.h"
@@ -15,16 +15,8 @@ int control_receive(fid* fid, int command, void* argument) {
   return command == FI_ENABLE ? 0 : control_flags(Handle::from(fid), command, argument);
 }
 
-fi_ops* transmit_fid_operations() {
-  static fi_ops table = fid_operations({.close = close_object<SharedTransmit>});
-  return &table;
-}
-
-fi_ops* receive_fid_operations() {
-  static fi_ops table =
-      fid_operations({.close = close_object<SharedReceive>, .control = control_receive});
-  return &table;
-}
+constexpr FidCalls kTransmitCalls{.close = close_object<SharedTransmit>};
+constexpr FidCalls kReceiveCalls{.close = close_object<SharedReceive>, .control = control_receive};
 
 bool offered(const fi_tx_attr& tx) {
   return (tx.caps & ~(kTxCaps | kDomainCaps)) == 0 && tx.size <= kLargestQueueSize &&
@@ -40,10 +32,7 @@ bool offered(const fi_rx_attr& rx) {
 }  // namespace
 
 SharedTransmit::SharedTransmit(Domain& domain, void* context)
-    : fid_stx{}, domain_(domain), use_(domain) {
-  fid.fclass = FI_CLASS_STX_CTX;
-  fid.context = context;
-  fid.ops = transmit_fid_operations();
+    : ChildObject(FI_CLASS_STX_CTX, domain, context, fid_operations<kTransmitCalls>()) {
   ops = no_operations<fi_ops_ep>();
 }
 
@@ -55,16 +44,13 @@ int open_shared_transmit(Domain& domain, const fi_tx_attr* attributes, fid_stx**
 }
 
 SharedReceive::SharedReceive(Domain& domain, const fi_rx_attr& attributes, void* context)
-    : Handle(domain),
+    : Handle(FI_CLASS_SRX_CTX, domain, context, fid_operations<kReceiveCalls>()),
       use_(domain),
       queue_(domain.locking(), attributes.size != 0 ? attributes.size : kUsualReceives) {
   caps_ = attributes.caps != 0 ? attributes.caps : kRxCaps & ~FI_DIRECTED_RECV;
   rx_flags = attributes.op_flags;
   min_multi_receive_ = &min_multi_receive_here_;
   running_.receives = &queue_;
-  fid.fclass = FI_CLASS_SRX_CTX;
-  fid.context = context;
-  fid.ops = receive_fid_operations();
   ops = handle_operations();
   cm = no_operations<fi_ops_cm>();
   msg =

@@ -8,6 +8,7 @@
 
 #include "base/usable.h"
 #include "domain.h"
+#include "fid_object.h"
 #include "handle.h"
 #include "messaging/receive_queue.h"
 
@@ -15,19 +16,11 @@ namespace weft::fabric {
 
 // The object behind a fid_stx. Nothing scarce stands behind it: endpoints transmit as they do
 // without one.
-class SharedTransmit : public fid_stx, public Usable {
+class SharedTransmit : public ChildObject<SharedTransmit, fid_stx, Domain>, public Usable {
  public:
   SharedTransmit(Domain& domain, void* context);
 
-  // The object behind `fid`.
-  static SharedTransmit& from(struct fid* fid) {
-    return *static_cast<SharedTransmit*>(reinterpret_cast<fid_stx*>(fid));
-  }
-  Domain& domain() { return domain_; }
-
- private:
-  Domain& domain_;
-  const Use use_;
+  Domain& domain() const { return parent(); }
 };
 
 // The object behind a fid_ep of fi_srx_context(3): receives posted here take the messages of all

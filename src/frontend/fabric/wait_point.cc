@@ -83,10 +83,12 @@ device::WaitKind WaitWish::kind() const {
 }
 
 WaitPoint::WaitPoint(device::EngineGroup& engines, const WaitWish& wish,
-                     std::function<bool()> has_news)
-    : engines_(engines), wish_(wish), has_news_(std::move(has_news)) {}
+                     std::function<bool()> has_news, device::EngineRegistry* registry)
+    : engines_(engines), wish_(wish), has_news_(std::move(has_news)), registry_(registry) {}
 
-WaitPoint::~WaitPoint() = default;
+WaitPoint::~WaitPoint() {
+  if (registry_ != nullptr) registry_->leave(engines_);
+}
 
 int WaitPoint::open() {
   if (const Status ok = engines_.open(); !ok) return fabric_status(ok.error());
@@ -99,7 +101,8 @@ int WaitPoint::open() {
     member_ = std::make_unique<WaitSetMember>(*this, *wish_.set);
     if (const Status ok = member_->join(); !ok) return fabric_status(ok.error());
   }
-  return 0;
+  const Status joined = registry_ != nullptr ? registry_->join(engines_) : Status();
+  return joined ? 0 : fabric_status(joined.error());
 }
 
 int WaitPoint::control(int command, void* argument) {

@@ -10,6 +10,7 @@
 #include "base/usable.h"
 #include "device/cond_signaller.h"
 #include "device/engine.h"
+#include "device/engine_registry.h"
 
 namespace weft::fabric {
 
@@ -33,8 +34,10 @@ struct WaitWish {
 // Declared last in its owner, so that it goes first. Any thread, if the engines are for any.
 class WaitPoint {
  public:
-  // `has_news` tells whether there is something to read.
-  WaitPoint(device::EngineGroup& engines, const WaitWish& wish, std::function<bool()> has_news);
+  // `has_news` tells whether there is something to read. While the point is open, its engines are
+  // in `registry`, if one is given.
+  WaitPoint(device::EngineGroup& engines, const WaitWish& wish, std::function<bool()> has_news,
+            device::EngineRegistry* registry = nullptr);
   ~WaitPoint();
   WaitPoint(const WaitPoint&) = delete;
   WaitPoint& operator=(const WaitPoint&) = delete;
@@ -59,8 +62,18 @@ class WaitPoint {
   device::EngineGroup& engines_;
   const WaitWish wish_;
   const std::function<bool()> has_news_;
+  device::EngineRegistry* const registry_;
   std::unique_ptr<device::CondSignaller> signaller_;
   std::unique_ptr<WaitSetMember> member_;
 };
+
+// Gives the program an object that it can wait for. Errors: those of WaitPoint::open(), and then
+// the object is gone.
+template <class Object, class Fid>
+int open_waitable(std::unique_ptr<Object> created, Fid** out) {
+  if (const int failed = created->wait_point().open()) return failed;
+  *out = created.release();
+  return 0;
+}
 
 }  // namespace weft::fabric

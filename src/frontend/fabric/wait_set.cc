@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "boundary.h"
-#include "fid_calls.h"
+#include "fid_object.h"
 #include "internal.h"
 
 namespace weft::fabric {
@@ -15,11 +15,7 @@ int wait(fid_wait* set, int timeout) {
   return at_c_border([&] { return WaitSet::from(set).wait(timeout); });
 }
 
-fi_ops* wait_set_fid_operations() {
-  static fi_ops table =
-      fid_operations({.close = close_object<WaitSet>, .control = control_wait<WaitSet>});
-  return &table;
-}
+constexpr FidCalls kWaitSetCalls{.close = close_object<WaitSet>, .control = control_wait<WaitSet>};
 
 fi_ops_wait* wait_operations() {
   static fi_ops_wait table{sizeof(fi_ops_wait), wait};
@@ -29,13 +25,9 @@ fi_ops_wait* wait_operations() {
 }  // namespace
 
 WaitSet::WaitSet(Fabric& fabric, const WaitWish& wish)
-    : fid_wait{},
-      fabric_(fabric),
-      fabric_use_(fabric),
+    : ChildObject(FI_CLASS_WAIT, fabric, nullptr, fid_operations<kWaitSetCalls>()),
       engines_(true, wish.kind()),
       wait_point_(engines_, wish, [this] { return has_news(); }) {
-  fid.fclass = FI_CLASS_WAIT;
-  fid.ops = wait_set_fid_operations();
   ops = wait_operations();
 }
 
@@ -73,12 +65,7 @@ int open_wait_set(Fabric& fabric, fi_wait_attr* attributes, fid_wait** set) {
   WaitWish wish;
   if (const int wrong = WaitWish::read(wanted.wait_obj, nullptr, fabric, wish)) return wrong;
   if (wish.object == FI_WAIT_NONE) return -FI_EINVAL;
-  return at_c_border([&] {
-    auto created = std::make_unique<WaitSet>(fabric, wish);
-    if (const int failed = created->wait_point().open()) return failed;
-    *set = created.release();
-    return 0;
-  });
+  return at_c_border([&] { return open_waitable(std::make_unique<WaitSet>(fabric, wish), set); });
 }
 
 }  // namespace weft::fabric

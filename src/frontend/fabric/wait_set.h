@@ -11,21 +11,18 @@
 #include "base/usable.h"
 #include "device/engine.h"
 #include "fabric.h"
+#include "fid_object.h"
 #include "wait_point.h"
 
 namespace weft::fabric {
 
 // The object behind a fid_wait: waits for news of any of the objects that were opened with it. Any
 // thread.
-class WaitSet : public fid_wait, public Usable {
+class WaitSet : public ChildObject<WaitSet, fid_wait, Fabric>, public Usable {
  public:
   WaitSet(Fabric& fabric, const WaitWish& wish);
 
-  // The object behind `set`.
-  static WaitSet& from(fid_wait* set) { return *static_cast<WaitSet*>(set); }
-  static WaitSet& from(struct fid* fid) { return from(reinterpret_cast<fid_wait*>(fid)); }
-
-  Fabric& fabric() { return fabric_; }
+  Fabric& fabric() const { return parent(); }
   WaitPoint& wait_point() { return wait_point_; }
   // fi_wait(3): 0 when a member has news or was signalled, -FI_ETIMEDOUT.
   int wait(int timeout_ms);
@@ -39,8 +36,6 @@ class WaitSet : public fid_wait, public Usable {
  private:
   bool has_news() const;
 
-  Fabric& fabric_;
-  const Use fabric_use_;
   std::atomic<bool> signalled_{false};
   mutable std::mutex mutex_;
   std::vector<WaitPoint*> members_;
