@@ -78,15 +78,4 @@ bool LocalAccess::scatter(std::span<const work::Segment> segments, std::uint64_t
       });
 }
 
-AccessError LocalAccess::check(std::span<const work::Segment> segments, std::uint64_t length,
-                               Access need) {
-  AccessError error = AccessError::kNone;
-  each_part(segments, 0, length, [&](const work::Segment& part, std::uint64_t) {
-    if (part.key != 0) pin(writer_, domain_, need, part, error);
-    writer_.release();
-    return error == AccessError::kNone;
-  });
-  return error;
-}
-
 }  // namespace weft::memory

@@ -125,14 +125,6 @@ TEST_F(LocalAccessTest, FewerBytesThanWantedAreAnError) {
   EXPECT_FALSE(scatters(list, 11));
 }
 
-TEST_F(LocalAccessTest, ACheckCopiesNothing) {
-  const std::uint32_t key = add(buffer_.data(), 100, kLocalRead);
-  const work::Segment list[] = {part(0, 10, key), part(90, 20, key)};
-  EXPECT_EQ(access_->check(list, 20, kLocalRead), AccessError::kNone);
-  EXPECT_EQ(access_->check(list, 21, kLocalRead), AccessError::kPastEnd);
-  EXPECT_EQ(access_->check(list, 10, kLocalWrite), AccessError::kNoRight);
-}
-
 TEST_F(LocalAccessTest, ARegionCanChangeUnderItsKey) {
   const std::uint32_t key = add(buffer_.data(), 100, kLocalRead);
   RegionAttributes other;

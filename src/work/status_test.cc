@@ -6,7 +6,6 @@
 
 #include <cerrno>
 #include <set>
-#include <string>
 #include <utility>
 
 namespace weft::work {
@@ -46,18 +45,6 @@ TEST(CompletionStatus, ThoseWithoutACounterpartBeginAt64) {
   for (const CompletionStatus status : {kCancelled, kUnreachable, kNoMessage, kShutDown}) {
     EXPECT_GE(static_cast<int>(status), 64);
   }
-}
-
-TEST(CompletionStatus, EachHasATextOfItsOwn) {
-  std::set<std::string> texts;
-  int known = 0;
-  for (int number = 0; number < 256; ++number) {
-    const std::string text = describe(static_cast<CompletionStatus>(number));
-    if (text == "unknown status") continue;
-    ++known;
-    EXPECT_TRUE(texts.insert(text).second) << text;
-  }
-  EXPECT_EQ(known, 26);
 }
 
 TEST(CompletionStatus, NoTwoErrnosHaveTheSameEnding) {

@@ -30,9 +30,6 @@ class LocalAccess final : public work::LocalMemory {
   bool scatter(std::span<const work::Segment> segments, std::uint64_t offset,
                std::span<const std::byte> bytes) override;
 
-  // May the first `length` bytes of these be read, or written? Nothing is copied. kNone: yes.
-  AccessError check(std::span<const work::Segment> segments, std::uint64_t length, Access need);
-
   // Why the last gather() or scatter() of that kind has failed; kNone: the memory is not mapped.
   AccessError gather_error() const { return gather_error_; }
   AccessError scatter_error() const { return scatter_error_; }

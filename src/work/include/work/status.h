@@ -38,9 +38,6 @@ enum class CompletionStatus : std::uint8_t {
   kShutDown = 67,                // a receive that was left over when its connection had ended
 };
 
-// A sentence, in the words of ibv_wc_status_str(3) where that knows the number.
-const char* describe(CompletionStatus status);
-
 // A status, and for kGeneral the errno.
 struct Ending {
   CompletionStatus status = CompletionStatus::kSuccess;
