@@ -3,58 +3,44 @@
 #include "device/provider_error.h"
 
 #include <cerrno>
+#include <utility>
 
 #include "memory/access_guard.h"
 
 namespace weft::device {
+namespace {
+
+using enum work::CompletionStatus;
+
+// EIO stands for the others.
+constexpr std::pair<work::CompletionStatus, int> kErrnos[] = {
+    {kSuccess, 0},
+    {kLocalLength, kTruncated},
+    {kLocalProtection, EFAULT},
+    {kLocalAccess, EACCES},
+    {kFlushed, ECANCELED},
+    {kBadResponse, EPROTO},
+    {kRemoteInvalidRequest, EREMOTEIO},
+    {kRemoteAccess, EACCES},
+    {kRemoteOperation, EREMOTEIO},
+    {kRetryExceeded, ECONNRESET},
+    {kRnrRetryExceeded, kNoReceives},
+    {kRemoteAborted, ECONNABORTED},
+    {kResponseTimeout, ETIMEDOUT},
+    {kCancelled, ECANCELED},
+    {kUnreachable, EHOSTUNREACH},
+    {kNoMessage, ENOMSG},
+    {kShutDown, ESHUTDOWN},
+};
+
+}  // namespace
 
 int error_of(const work::Ending& ending) {
-  using enum work::CompletionStatus;
-  switch (ending.status) {
-    case kSuccess:
-      return 0;
-    case kLocalLength:
-      return kTruncated;
-    case kLocalProtection:
-      return EFAULT;
-    case kLocalAccess:
-    case kRemoteAccess:
-      return EACCES;
-    case kFlushed:
-    case kCancelled:
-      return ECANCELED;
-    case kBadResponse:
-      return EPROTO;
-    case kRemoteInvalidRequest:
-    case kRemoteOperation:
-      return EREMOTEIO;
-    case kRetryExceeded:
-      return ECONNRESET;
-    case kRnrRetryExceeded:
-      return kNoReceives;
-    case kRemoteAborted:
-      return ECONNABORTED;
-    case kResponseTimeout:
-      return ETIMEDOUT;
-    case kUnreachable:
-      return EHOSTUNREACH;
-    case kNoMessage:
-      return ENOMSG;
-    case kShutDown:
-      return ESHUTDOWN;
-    case kGeneral:
-      return ending.error != 0 ? static_cast<int>(ending.error) : EIO;
-    case kLocalOperation:
-    case kLocalEecOperation:
-    case kWindowBind:
-    case kLocalRddViolation:
-    case kRemoteInvalidRdRequest:
-    case kInvalidEecn:
-    case kInvalidEecState:
-    case kFatal:
-      return EIO;
+  if (ending.status == kGeneral && ending.error != 0) return static_cast<int>(ending.error);
+  for (const auto& [status, error] : kErrnos) {
+    if (status == ending.status) return error;
   }
-  return kOther;
+  return EIO;
 }
 
 int provider_error(const Completion& completion) {

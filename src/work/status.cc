@@ -3,37 +3,36 @@
 #include "work/status.h"
 
 #include <cerrno>
+#include <utility>
 
 namespace weft::work {
 
+namespace {
+
+using enum CompletionStatus;
+
+// The errnos that have a status of their own.
+constexpr std::pair<int, CompletionStatus> kStatuses[] = {
+    {0, kSuccess},
+    {EMSGSIZE, kLocalLength},
+    {EFAULT, kLocalProtection},
+    {EPROTO, kBadResponse},
+    {EACCES, kRemoteAccess},
+    {ECONNRESET, kRetryExceeded},
+    {ETIMEDOUT, kResponseTimeout},
+    {ECANCELED, kCancelled},
+    {EHOSTUNREACH, kUnreachable},
+    {ENOMSG, kNoMessage},
+    {ESHUTDOWN, kShutDown},
+};
+
+}  // namespace
+
 Ending ending_of_errno(int error) {
-  using enum CompletionStatus;
-  switch (error) {
-    case 0:
-      return {};
-    case EMSGSIZE:
-      return {kLocalLength};
-    case EFAULT:
-      return {kLocalProtection};
-    case EPROTO:
-      return {kBadResponse};
-    case EACCES:
-      return {kRemoteAccess};
-    case ECONNRESET:
-      return {kRetryExceeded};
-    case ETIMEDOUT:
-      return {kResponseTimeout};
-    case ECANCELED:
-      return {kCancelled};
-    case EHOSTUNREACH:
-      return {kUnreachable};
-    case ENOMSG:
-      return {kNoMessage};
-    case ESHUTDOWN:
-      return {kShutDown};
-    default:
-      return {kGeneral, static_cast<std::uint32_t>(error)};
+  for (const auto& [known, status] : kStatuses) {
+    if (known == error) return {status};
   }
+  return {kGeneral, static_cast<std::uint32_t>(error)};
 }
 
 }  // namespace weft::work

@@ -11,7 +11,6 @@
 
 namespace weft::fabric {
 
-static_assert(device::kOther == FI_EOTHER);
 static_assert(device::kTruncated == FI_ETRUNC);
 static_assert(device::kNoReceives == FI_ENORX);
 

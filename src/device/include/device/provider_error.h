@@ -11,7 +11,6 @@ namespace weft::device {
 // ones are errno values, and those of libfabric below.
 inline constexpr int kRefusals = 1 << 16;
 // Errno values of libfabric (fi_errno(3)), which its front end asserts.
-inline constexpr int kOther = 256;       // FI_EOTHER
 inline constexpr int kTruncated = 265;   // FI_ETRUNC
 inline constexpr int kNoReceives = 269;  // FI_ENORX
 
