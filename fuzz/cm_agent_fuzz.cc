@@ -100,7 +100,7 @@ class Party final : public cm::CmHost, public cm::User {
   }
   // Ends everything.
   void close(Time now) {
-    while (!listeners_.empty()) stop();
+    while (!listeners_.empty()) stop(now);
     for (const auto& [id, known] : ids_) agent_->disconnect(id, {}, now);
     ids_.clear();
     require(!agent_->has_events(), "events of a user that has ended everything");
@@ -227,11 +227,11 @@ class Party final : public cm::CmHost, public cm::User {
     require(right, "answer() without a query");
     ids_.erase(id);
   }
-  void stop() {
+  void stop(Time now) {
     if (listeners_.empty()) return;
     const cm::ListenerId listener = listeners_.back();
     listeners_.pop_back();
-    agent_->stop(listener);
+    agent_->stop(listener, now);
     std::erase_if(ids_, [listener](const auto& id) { return id.second.listener == listener; });
   }
 
@@ -270,7 +270,7 @@ void Party::call(Input& input, Time now) {
       const std::uint64_t service = input.byte() % kServices;
       const auto id = agent_->listen(service, input.byte() % 4U, *this, this);
       if (id) listeners_.push_back(id.value());
-      if (input.byte() >= 0xF0) stop();
+      if (input.byte() >= 0xF0) stop(now);
       return;
     }
     case 9:

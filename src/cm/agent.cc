@@ -26,7 +26,9 @@ std::optional<wire::CmMad> parse(std::span<const std::byte> message) {
 struct Agent::State {
   State(CmHost& host, const AgentOptions& options, Stats& stats) : core(host, options, stats) {}
 
-  void take(const CmArrival& arrival);
+  void take(const CmArrival& arrival) {
+    std::visit([&](const auto& message) { on(arrival, message); }, arrival.mad.message);
+  }
   // To which part each message belongs.
   void on(const CmArrival& arrival, const wire::CmReq& req) { passive.on_req(arrival, req); }
   void on(const CmArrival& arrival, const wire::CmRep& rep) { active.on_rep(arrival, rep); }
@@ -50,13 +52,7 @@ struct Agent::State {
   PassiveSide passive{core, liveness};
   Endings endings{core, liveness};
   Resolution resolution{core};
-  Time now{};  // of the last call
 };
-
-void Agent::State::take(const CmArrival& arrival) {
-  now = arrival.now;
-  std::visit([&](const auto& message) { on(arrival, message); }, arrival.mad.message);
-}
 
 // The peer asks for patience with its REQ or REP.
 void Agent::State::on(const CmArrival& arrival, const wire::CmMra& mra) {
@@ -67,7 +63,7 @@ void Agent::State::on(const CmArrival& arrival, const wire::CmMra& mra) {
   const bool is_its = connection->remote_id == 0 || connection->remote_id == mra.local_id;
   if (!meant || !is_its) return;
   Task& task = *connection->task;
-  task.timer.postpone(service_time(mra.service_timeout), now);
+  task.timer.postpone(service_time(mra.service_timeout), arrival.now);
   if (task.unanswered != nullptr && task.unanswered->ends_unreachable) {
     task.unanswered->wait_for_listener(task.timer.next);
   } else if (task.unanswered != nullptr) {
@@ -96,7 +92,6 @@ bool Agent::take(const Remote& from, std::span<const std::byte> message, Time no
 }
 
 void Agent::advance(Time now) {
-  state_->now = now;
   Core& core = state_->core;
   while (core.deadlines.due() <= now) {
     state_->endings.on_timer(*core.entries.find(core.deadlines.next()), now);
@@ -119,34 +114,29 @@ void Agent::set_backlog(ListenerId listener, std::size_t backlog) {
   state_->passive.set_backlog(listener, backlog);
 }
 
-void Agent::stop(ListenerId listener) { state_->passive.stop(listener, state_->now); }
+void Agent::stop(ListenerId listener, Time now) { state_->passive.stop(listener, now); }
 
 Result<ConnectionId> Agent::connect(const ConnectRequest& request, User& user, void* context,
                                     Time now) {
-  state_->now = now;
   return state_->active.connect(request, user, context, now);
 }
 
 Status Agent::accept(ConnectionId id, const AcceptRequest& reply, User& user, void* context,
                      Time now) {
-  state_->now = now;
   return state_->passive.accept(id, reply, user, context, now);
 }
 
 Status Agent::reject(ConnectionId id, wire::CmReason reason, std::span<const std::byte> data,
                      Time now) {
-  state_->now = now;
   return state_->endings.reject(id, reason, data, now);
 }
 
 Status Agent::refuse(ConnectionId id, wire::CmReason reason, std::span<const std::byte> data,
                      Time now) {
-  state_->now = now;
   return state_->endings.refuse(id, reason, data, now);
 }
 
 void Agent::reject_unknown(const Remote& peer, Time now) {
-  state_->now = now;
   Core& core = state_->core;
   if (!core.may_answer(peer, now)) return;
   core.host.send(peer, 0,
@@ -154,54 +144,41 @@ void Agent::reject_unknown(const Remote& peer, Time now) {
 }
 
 Status Agent::delay(ConnectionId id, std::uint8_t timeout, Time now) {
-  state_->now = now;
   return state_->passive.delay(id, timeout, now);
 }
 
-Status Agent::forward(ConnectionId id, Time now) {
-  state_->now = now;
-  return state_->passive.forward(id, now);
-}
+Status Agent::forward(ConnectionId id, Time now) { return state_->passive.forward(id, now); }
 
 Result<ConnectionId> Agent::adopt(const Remote& from, std::span<const std::byte> message,
                                   User& user, void* context, Time now) {
   const auto mad = parse(message);
   const auto* const req = mad ? std::get_if<wire::CmReq>(&mad->message) : nullptr;
   if (req == nullptr) return Error{EINVAL, std::to_string(message.size()) + " bytes are no REQ"};
-  state_->now = now;
   return state_->passive.adopt({from, *mad, message.subspan(wire::kMadBytes), now}, *req, user,
                                context);
 }
 
 Status Agent::confirm(ConnectionId id, std::span<const std::byte> data, Time now) {
-  state_->now = now;
   return state_->active.confirm(id, data, now);
 }
 
-void Agent::established(ConnectionId id, Time now) {
-  state_->now = now;
-  state_->passive.established(id, now);
-}
+void Agent::established(ConnectionId id, Time now) { state_->passive.established(id, now); }
 
 void Agent::disconnect(ConnectionId id, std::span<const std::byte> data, Time now) {
-  state_->now = now;
   state_->endings.disconnect(id, data, now);
 }
 
 Result<ConnectionId> Agent::resolve(const Remote& to, const wire::CmSidrReq& request,
                                     const RepeatTimes& repeats, User& user, void* context,
                                     Time now) {
-  state_->now = now;
   return state_->resolution.resolve(to, request, repeats, user, context, now);
 }
 
 Status Agent::answer(ConnectionId id, const wire::CmSidrRep& reply, Time now) {
-  state_->now = now;
   return state_->resolution.answer(id, reply, now);
 }
 
 void Agent::probe(ConnectionId id, Time now) {
-  state_->now = now;
   const CmConnection* connection = state_->core.entries.find(id);
   if (connection != nullptr) state_->liveness.check(*connection, now);
 }
@@ -213,13 +190,9 @@ Time Agent::last_received(ConnectionId id) const {
   return connection == nullptr ? Time{} : state_->liveness.last_received(*connection);
 }
 
-void Agent::abandon(ConnectionId id, Time now) {
-  state_->now = now;
-  state_->endings.abandon(id, now);
-}
+void Agent::abandon(ConnectionId id, Time now) { state_->endings.abandon(id, now); }
 
 void Agent::unreachable(const Remote& peer, Time now) {
-  state_->now = now;
   state_->liveness.suspect_all(peer, now);
   state_->endings.on_unreachable(peer, now);
 }

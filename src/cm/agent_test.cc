@@ -144,7 +144,7 @@ TEST(Agent, RejectsAnUnknownTransport) {
 TEST(Agent, HasOneListenerForAService) {
   Pair pair;
   EXPECT_EQ(pair.b.agent.listen(kService, 1, pair.b.program, nullptr).error().code, EADDRINUSE);
-  pair.b.agent.stop(pair.listener);
+  pair.b.agent.stop(pair.listener, pair.now);
   EXPECT_TRUE(pair.b.agent.listen(kService, 1, pair.b.program, nullptr));
 }
 
@@ -152,7 +152,7 @@ TEST(Agent, RejectsTheUndecidedRequestsOfAStoppedListener) {
   Pair pair;
   pair.ask();
   pair.carry();
-  pair.b.agent.stop(pair.listener);
+  pair.b.agent.stop(pair.listener, pair.now);
   pair.carry();
   EXPECT_EQ(pair.a.program.look(), "rejected");
   EXPECT_EQ(pair.b.program.look(), "request");
@@ -166,14 +166,14 @@ TEST(Agent, ReportsNothingMoreOfAStoppedListener) {
   pair.a.agent.disconnect(pair.at_a, {}, pair.now);
   pair.b.agent.take(pair.a.here, pair.a.host.sent.at(0).bytes, pair.now);  // without deliver()
   EXPECT_TRUE(pair.b.agent.has_events());
-  pair.b.agent.stop(pair.listener);
+  pair.b.agent.stop(pair.listener, pair.now);
   EXPECT_FALSE(pair.b.agent.has_events());
 }
 
 // Before listen() an earlier copy of the REQ was rejected.
 TEST(Agent, IgnoresALateRejectionOfARequestThatWasAnsweredMeanwhile) {
   Pair pair;
-  pair.b.agent.stop(pair.listener);
+  pair.b.agent.stop(pair.listener, pair.now);
   pair.ask();
   pair.b.agent.take(pair.a.here, pair.a.host.sent.at(0).bytes, pair.now);
   const Sent late = pair.b.host.sent.at(0);
@@ -195,7 +195,7 @@ TEST(Agent, FinishesAcceptedRequestsOfAStoppedListener) {
   pair.ask();
   pair.carry();
   pair.accept();
-  pair.b.agent.stop(pair.listener);
+  pair.b.agent.stop(pair.listener, pair.now);
   pair.carry();
   ASSERT_TRUE(pair.a.agent.confirm(pair.at_a, {}, pair.now));
   pair.carry();
@@ -526,7 +526,7 @@ TEST(Agent, ReportsNothingOfAListenerThatIsStopped) {
     pair.b.agent.take(pair.a.here, each.bytes, pair.now);
   }
   EXPECT_TRUE(pair.b.agent.has_events());
-  pair.b.agent.stop(pair.listener);
+  pair.b.agent.stop(pair.listener, pair.now);
   EXPECT_FALSE(pair.b.agent.has_events());
 }
 

@@ -75,7 +75,7 @@ TEST(Flood, LeavesOneRequestToABacklogOf0) {
   station.agent.set_backlog(id, 0);
   for (const ListenerId none : {ListenerId{0}, id + 1}) {
     station.agent.set_backlog(none, 0);
-    station.agent.stop(none);
+    station.agent.stop(none, now);
   }
   station.agent.deliver();
   EXPECT_EQ(station.program.look(), "");
@@ -104,7 +104,7 @@ AgentOptions without_limit() {
 // An acceptor, a requester that is 50 ms away, and 100,000 forged requests a second.
 struct Besieged : Pair {
   Besieged() : acceptor(b) {
-    b.agent.stop(listener);
+    b.agent.stop(listener, now);
     EXPECT_TRUE(b.agent.listen(kService, 1024, acceptor, nullptr));
   }
   void flood(std::chrono::nanoseconds duration) {

@@ -89,7 +89,7 @@ TEST_F(Query, TakesNoForgedAnswer) {
 TEST_F(Query, EndsWithItsListenerOrItsUser) {
   ask();
   pair.carry();
-  pair.b.agent.stop(pair.listener);
+  pair.b.agent.stop(pair.listener, pair.now);
   pair.carry();
   EXPECT_EQ(std::get<wire::CmSidrRep>(pair.a.program.events.at(0).mad->message).status, 1);
   pair.a.program.look();

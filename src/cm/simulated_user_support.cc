@@ -270,7 +270,7 @@ void SimulatedUser::listen(std::uint64_t service, std::size_t backlog) {
 }
 
 void SimulatedUser::stop(ListenerId listener) {
-  process_.agent().stop(listener);
+  process_.agent().stop(listener, process_.now());
   listeners_.erase(listener);
   const auto of_it = [&](const End& end) { return end.half_open() && end.listener == listener; };
   while (End* const end = process_.any_end(of_it)) {

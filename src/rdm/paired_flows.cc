@@ -388,7 +388,7 @@ void PairedFlows::disconnect_all() {
   flows_.contexts().each([this](Context& context) {
     if (context.pair != nullptr) end_connection(context);
   });
-  shared_.agent->stop(listener_);
+  shared_.agent->stop(listener_, shared_.host.now());
 }
 
 }  // namespace weft::rdm

@@ -103,9 +103,8 @@ class Agent {
   // As that of listen(). Nothing happens when the listener is unknown.
   void set_backlog(ListenerId listener, std::size_t backlog);
   // Rejects the undecided requests of a listener with `kInvalidService`, without events; accepted
-  // ones go on. It happens at the time of the last call that had one. Nothing happens when the
-  // listener is unknown.
-  void stop(ListenerId listener);
+  // ones go on. Nothing happens when the listener is unknown.
+  void stop(ListenerId listener, Time now);
 
   // Sends a REQ. Errors: EUSERS when no communication id is free, EINVAL for too long private data,
   // or when `other` is of another host.
