@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <type_traits>
 #include <utility>
 
 #include "wire/endian.h"
@@ -15,7 +14,6 @@
 namespace weft::wire {
 namespace {
 
-constexpr std::size_t kHeaderBytes = 24;
 constexpr std::uint8_t kBaseVersion = 1;
 constexpr std::uint8_t kClass = 0x07;
 constexpr std::uint8_t kClassVersion = 2;
@@ -44,7 +42,6 @@ class Reader {
     at_ += 8 * kCount;
   }
   void reserved(unsigned count) { at_ += count; }
-  std::size_t position() const { return at_ / 8; }
 
  private:
   std::span<const std::byte> bytes_;
@@ -73,19 +70,20 @@ class Writer {
     at_ += 8 * kCount;
   }
   void reserved(unsigned count) { at_ += count; }
-  std::size_t position() const { return at_ / 8; }
 
  private:
   std::span<std::byte> bytes_;
   std::size_t at_ = 0;
 };
 
-// `M` is the message, const when it is written.
-template <class M, class T>
-constexpr bool kIs = std::is_same_v<std::remove_const_t<M>, T>;
+template <class FieldCodec>
+void ids(FieldCodec& codec, CmIds& m) {
+  codec.bits(m.local_id, 32);
+  codec.bits(m.remote_id, 32);
+}
 
-template <class FieldCodec, class P>
-void path_fields(FieldCodec& codec, P& path) {
+template <class FieldCodec>
+void path_fields(FieldCodec& codec, CmPath& path) {
   codec.bits(path.local_lid, 16);
   codec.bits(path.remote_lid, 16);
   codec.bytes(path.local_gid);
@@ -102,9 +100,8 @@ void path_fields(FieldCodec& codec, P& path) {
   codec.reserved(3);
 }
 
-template <class FieldCodec, class M>
-requires kIs<M, CmReq>
-void fields(FieldCodec& codec, M& m) {
+template <class FieldCodec>
+void fields(FieldCodec& codec, CmReq& m) {
   codec.bits(m.local_id, 32);
   codec.reserved(8);
   codec.bits(m.vendor, 24);
@@ -135,11 +132,9 @@ void fields(FieldCodec& codec, M& m) {
   codec.bytes(m.data);
 }
 
-template <class FieldCodec, class M>
-requires kIs<M, CmMra>
-void fields(FieldCodec& codec, M& m) {
-  codec.bits(m.local_id, 32);
-  codec.bits(m.remote_id, 32);
+template <class FieldCodec>
+void fields(FieldCodec& codec, CmMra& m) {
+  ids(codec, m);
   codec.bits(m.message, 2);
   codec.reserved(6);
   codec.bits(m.service_timeout, 5);
@@ -147,11 +142,9 @@ void fields(FieldCodec& codec, M& m) {
   codec.bytes(m.data);
 }
 
-template <class FieldCodec, class M>
-requires kIs<M, CmRej>
-void fields(FieldCodec& codec, M& m) {
-  codec.bits(m.local_id, 32);
-  codec.bits(m.remote_id, 32);
+template <class FieldCodec>
+void fields(FieldCodec& codec, CmRej& m) {
+  ids(codec, m);
   codec.bits(m.message, 2);
   codec.reserved(6);
   codec.bits(m.info_length, 7);
@@ -161,11 +154,9 @@ void fields(FieldCodec& codec, M& m) {
   codec.bytes(m.data);
 }
 
-template <class FieldCodec, class M>
-requires kIs<M, CmRep>
-void fields(FieldCodec& codec, M& m) {
-  codec.bits(m.local_id, 32);
-  codec.bits(m.remote_id, 32);
+template <class FieldCodec>
+void fields(FieldCodec& codec, CmRep& m) {
+  ids(codec, m);
   codec.bits(m.queue_key, 32);
   codec.bits(m.qpn, 24);
   codec.bits(m.vendor_high, 8);
@@ -185,26 +176,22 @@ void fields(FieldCodec& codec, M& m) {
   codec.bytes(m.data);
 }
 
-template <class FieldCodec, class M>
-requires(kIs<M, CmRtu> || kIs<M, CmDrep>) void fields(FieldCodec& codec, M& m) {
-  codec.bits(m.local_id, 32);
-  codec.bits(m.remote_id, 32);
+template <class FieldCodec>
+void fields(FieldCodec& codec, CmRtu& m) {
+  ids(codec, m);
   codec.bytes(m.data);
 }
 
-template <class FieldCodec, class M>
-requires kIs<M, CmDreq>
-void fields(FieldCodec& codec, M& m) {
-  codec.bits(m.local_id, 32);
-  codec.bits(m.remote_id, 32);
+template <class FieldCodec>
+void fields(FieldCodec& codec, CmDreq& m) {
+  ids(codec, m);
   codec.bits(m.remote_qpn, 24);
   codec.reserved(8);
   codec.bytes(m.data);
 }
 
-template <class FieldCodec, class M>
-requires kIs<M, CmSidrReq>
-void fields(FieldCodec& codec, M& m) {
+template <class FieldCodec>
+void fields(FieldCodec& codec, CmSidrReq& m) {
   codec.bits(m.request, 32);
   codec.bits(m.pkey, 16);
   codec.reserved(16);
@@ -212,9 +199,8 @@ void fields(FieldCodec& codec, M& m) {
   codec.bytes(m.data);
 }
 
-template <class FieldCodec, class M>
-requires kIs<M, CmSidrRep>
-void fields(FieldCodec& codec, M& m) {
+template <class FieldCodec>
+void fields(FieldCodec& codec, CmSidrRep& m) {
   codec.bits(m.request, 32);
   codec.bits(m.status, 8);
   codec.bits(m.info_length, 8);
@@ -227,11 +213,9 @@ void fields(FieldCodec& codec, M& m) {
   codec.bytes(m.data);
 }
 
-template <class FieldCodec, class M>
-requires kIs<M, CmLap>
-void fields(FieldCodec& codec, M& m) {
-  codec.bits(m.local_id, 32);
-  codec.bits(m.remote_id, 32);
+template <class FieldCodec>
+void fields(FieldCodec& codec, CmLap& m) {
+  ids(codec, m);
   codec.reserved(32);
   codec.bits(m.remote_qpn, 24);
   codec.bits(m.response_timeout, 5);
@@ -241,11 +225,9 @@ void fields(FieldCodec& codec, M& m) {
   codec.bytes(m.data);
 }
 
-template <class FieldCodec, class M>
-requires kIs<M, CmApr>
-void fields(FieldCodec& codec, M& m) {
-  codec.bits(m.local_id, 32);
-  codec.bits(m.remote_id, 32);
+template <class FieldCodec>
+void fields(FieldCodec& codec, CmApr& m) {
+  ids(codec, m);
   codec.bits(m.info_length, 8);
   codec.bits(m.status, 8);
   codec.reserved(16);
@@ -334,7 +316,8 @@ std::array<std::byte, kMadBytes> write_cm(const CmMad& mad) {
   MadHeader header;
   header.attribute = kAttributes[mad.message.index()];
   header_fields(writer, header, mad);
-  std::visit([&](const auto& m) { fields(writer, m); }, mad.message);
+  CmMessage message = mad.message;
+  std::visit([&](auto& m) { fields(writer, m); }, message);
   return out;
 }
 

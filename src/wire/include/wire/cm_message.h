@@ -70,10 +70,14 @@ struct CmReq {
   PrivateData<92> data{};
 };
 
-// Message receipt acknowledgment: an answer will take a while.
-struct CmMra {
+// The communication ids of the sender and of the addressee, with which most messages begin.
+struct CmIds {
   std::uint32_t local_id = 0;
   std::uint32_t remote_id = 0;
+};
+
+// Message receipt acknowledgment: an answer will take a while.
+struct CmMra : CmIds {
   std::uint8_t message = 0;          // 2: 0 REQ, 1 REP, 2 LAP
   std::uint8_t service_timeout = 0;  // 5
   PrivateData<222> data{};
@@ -95,9 +99,7 @@ enum class CmReason : std::uint16_t {
 };
 
 // Rejection of a request or a reply.
-struct CmRej {
-  std::uint32_t local_id = 0;
-  std::uint32_t remote_id = 0;
+struct CmRej : CmIds {
   std::uint8_t message = 0;      // 2: 0 REQ, 1 REP, 2 another or none
   std::uint8_t info_length = 0;  // 7
   CmReason reason{};
@@ -106,9 +108,7 @@ struct CmRej {
 };
 
 // Reply to a request.
-struct CmRep {
-  std::uint32_t local_id = 0;
-  std::uint32_t remote_id = 0;
+struct CmRep : CmIds {
   std::uint32_t queue_key = 0;
   std::uint32_t qpn = 0;  // 24
   std::uint8_t vendor_high = 0;
@@ -128,26 +128,18 @@ struct CmRep {
 };
 
 // Ready to use: the answer to a reply.
-struct CmRtu {
-  std::uint32_t local_id = 0;
-  std::uint32_t remote_id = 0;
+struct CmRtu : CmIds {
   PrivateData<224> data{};
 };
 
 // Request for the end of a connection.
-struct CmDreq {
-  std::uint32_t local_id = 0;
-  std::uint32_t remote_id = 0;
+struct CmDreq : CmIds {
   std::uint32_t remote_qpn = 0;  // 24
   PrivateData<220> data{};
 };
 
-// Reply to that.
-struct CmDrep {
-  std::uint32_t local_id = 0;
-  std::uint32_t remote_id = 0;
-  PrivateData<224> data{};
-};
+// Reply to that, with the layout of an RTU.
+struct CmDrep : CmRtu {};
 
 // Which queue pair serves a service by datagrams?
 struct CmSidrReq {
@@ -170,9 +162,7 @@ struct CmSidrRep {
 };
 
 // Request for another path. RoCE does not use it, so that its path is not taken apart.
-struct CmLap {
-  std::uint32_t local_id = 0;
-  std::uint32_t remote_id = 0;
+struct CmLap : CmIds {
   std::uint32_t remote_qpn = 0;       // 24
   std::uint8_t response_timeout = 0;  // 5
   std::array<std::byte, 44> path{};
@@ -180,9 +170,7 @@ struct CmLap {
 };
 
 // The answer to that.
-struct CmApr {
-  std::uint32_t local_id = 0;
-  std::uint32_t remote_id = 0;
+struct CmApr : CmIds {
   std::uint8_t info_length = 0;
   std::uint8_t status = 0;  // 0 loaded; 1 an invalid ID; 2 not supported ...
   std::array<std::byte, 72> info{};
