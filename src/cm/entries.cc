@@ -18,11 +18,8 @@ bool lives(const CmConnection& connection) {
 
 std::uint64_t hash_of(const os::SocketAddress& address, std::uint64_t seed) {
   std::uint64_t words[2] = {};
-  if (address.family() == AF_INET6) {
-    std::memcpy(words, &reinterpret_cast<const sockaddr_in6*>(address.get())->sin6_addr, 16);
-  } else if (address.family() == AF_INET) {
-    std::memcpy(words, &reinterpret_cast<const sockaddr_in*>(address.get())->sin_addr, 4);
-  }
+  const std::span<const std::byte> host = address.host_bytes();
+  std::memcpy(words, host.data(), host.size());
   return mix(mix(seed ^ words[0]) ^ words[1]);
 }
 

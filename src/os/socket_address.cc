@@ -68,10 +68,13 @@ bool SocketAddress::is_multicast() const {
 
 std::string SocketAddress::host() const {
   char text[INET6_ADDRSTRLEN] = "";
-  const void* raw = family() == AF_INET6 ? static_cast<const void*>(&storage_.v6.sin6_addr)
-                                         : static_cast<const void*>(&storage_.v4.sin_addr);
-  if (family() != AF_UNSPEC) ::inet_ntop(family(), raw, text, sizeof text);
+  if (family() != AF_UNSPEC) ::inet_ntop(family(), host_bytes().data(), text, sizeof text);
   return text;
+}
+
+std::span<const std::byte> SocketAddress::host_bytes() const {
+  if (family() == AF_INET6) return std::as_bytes(std::span(&storage_.v6.sin6_addr, 1));
+  return std::as_bytes(std::span(&storage_.v4.sin_addr, 1));
 }
 
 std::string SocketAddress::text() const {

@@ -41,25 +41,18 @@ Question question_about(const SocketAddress& address) {
   request.idiag_states = ~0U;
   request.id.idiag_dport = htons(address.port());
   request.id.idiag_cookie[0] = request.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
-  if (address.family() == AF_INET6) {
-    const auto* raw = reinterpret_cast<const sockaddr_in6*>(address.get());
-    std::memcpy(request.id.idiag_dst, &raw->sin6_addr, sizeof raw->sin6_addr);
-    request.id.idiag_if = raw->sin6_scope_id;
-  } else {
-    const auto* raw = reinterpret_cast<const sockaddr_in*>(address.get());
-    std::memcpy(request.id.idiag_dst, &raw->sin_addr, sizeof raw->sin_addr);
-  }
+  const auto host = address.host_bytes();
+  std::memcpy(request.id.idiag_dst, host.data(), host.size());
+  request.id.idiag_if = address.scope();
   return question;
 }
 
 // How /proc/net/udp and udp6 write it: words as they lie in memory, and the port.
 std::string as_listed(const SocketAddress& address) {
-  const bool v6 = address.family() == AF_INET6;
-  const void* raw = &reinterpret_cast<const sockaddr_in*>(address.get())->sin_addr;
-  if (v6) raw = &reinterpret_cast<const sockaddr_in6*>(address.get())->sin6_addr;
+  const auto host = address.host_bytes();
   std::array<std::uint32_t, 4> words{};
-  const std::size_t count = v6 ? 4 : 1;
-  std::memcpy(words.data(), raw, 4 * count);
+  const std::size_t count = host.size() / sizeof words[0];
+  std::memcpy(words.data(), host.data(), host.size());
   std::ostringstream text;
   text << std::hex << std::uppercase << std::setfill('0');
   for (std::size_t i = 0; i < count; ++i) text << std::setw(8) << words[i];

@@ -45,16 +45,10 @@ std::uint8_t usual_mtu_code(std::size_t mtu) {
 }
 
 void write_name(const os::SocketAddress& name, std::byte* out) {
-  const bool v6 = name.family() == AF_INET6;
-  wire::store<std::uint8_t>(out, v6 ? 6 : 4);
+  wire::store<std::uint8_t>(out, name.family() == AF_INET6 ? 6 : 4);
   wire::store<std::uint16_t>(out + 2, name.port());
-  if (v6) {
-    const auto* raw = reinterpret_cast<const sockaddr_in6*>(name.get());
-    wire::store<std::uint32_t>(out + 4, raw->sin6_scope_id);
-    std::memcpy(out + 8, &raw->sin6_addr, 16);
-  } else {
-    std::memcpy(out + 8, &reinterpret_cast<const sockaddr_in*>(name.get())->sin_addr, 4);
-  }
+  wire::store<std::uint32_t>(out + 4, name.scope());
+  std::ranges::copy(name.host_bytes(), out + 8);
 }
 
 os::SocketAddress read_name(const std::byte* bytes) {

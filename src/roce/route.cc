@@ -14,11 +14,7 @@ namespace {
 
 void put(const os::SocketAddress& address, std::array<std::byte, 16>& out, std::uint16_t& port) {
   port = address.port();
-  if (address.family() == AF_INET6) {
-    std::memcpy(out.data(), &reinterpret_cast<const sockaddr_in6*>(address.get())->sin6_addr, 16);
-  } else {
-    std::memcpy(out.data(), &reinterpret_cast<const sockaddr_in*>(address.get())->sin_addr, 4);
-  }
+  std::ranges::copy(address.host_bytes(), out.begin());
 }
 
 }  // namespace

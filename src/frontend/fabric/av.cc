@@ -104,22 +104,15 @@ int insertsvc(fid_av* fid, const char* node, const char* service, fi_addr_t* num
 std::optional<os::SocketAddress> offset_address(const os::SocketAddress& base, std::size_t hosts,
                                                 std::size_t ports) {
   if (base.port() + ports > 0xffff) return std::nullopt;
-  sockaddr_storage bytes{};
-  std::memcpy(&bytes, base.get(), base.length());
-  if (base.family() == AF_INET) {
-    auto& v4 = reinterpret_cast<sockaddr_in&>(bytes);
-    v4.sin_addr.s_addr = htonl(ntohl(v4.sin_addr.s_addr) + static_cast<std::uint32_t>(hosts));
-  } else {
-    auto& raw = reinterpret_cast<sockaddr_in6&>(bytes).sin6_addr.s6_addr;
-    for (int i = 15; i >= 0 && hosts != 0; --i) {
-      hosts += raw[i];
-      raw[i] = static_cast<unsigned char>(hosts);
-      hosts >>= 8;
-    }
+  std::array<std::byte, sizeof(in6_addr)> host{};
+  const std::span<const std::byte> bytes = base.host_bytes();
+  std::ranges::copy(bytes, host.begin());
+  for (std::size_t i = bytes.size(); i-- > 0 && hosts != 0; hosts >>= 8) {
+    hosts += std::to_integer<std::size_t>(host[i]);
+    host[i] = static_cast<std::byte>(hosts);
   }
-  auto address = parse(&bytes);
-  if (address) address->set_port(static_cast<std::uint16_t>(base.port() + ports));
-  return address;
+  const auto port = static_cast<std::uint16_t>(base.port() + ports);
+  return parse(os::SocketAddress::of_host(base.family(), host.data(), port, base.scope()).get());
 }
 
 int insertsym(fid_av* fid, const char* node, std::size_t nodes, const char* service,

@@ -4,7 +4,10 @@
 
 #include <netinet/in.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <span>
 #include <string>
 
 #include "base/result.h"
@@ -37,6 +40,10 @@ class SocketAddress {
   bool is_multicast() const;
   // "192.0.2.1" or "2001:db8::1".
   std::string host() const;
+  // The same in network byte order: 4 bytes, or 16 of IPv6.
+  std::span<const std::byte> host_bytes() const;
+  // Which link a link-local IPv6 host is on; else 0.
+  std::uint32_t scope() const { return family() == AF_INET6 ? storage_.v6.sin6_scope_id : 0; }
   // "192.0.2.1:4791" or "[2001:db8::1]:4791".
   std::string text() const;
   // Inline: each packet is compared.
