@@ -232,6 +232,7 @@ int Ep::bind_counter(Cntr& counter, std::uint64_t flags) {
   return 0;
 }
 
+// Nothing is reported there for a reliable datagram endpoint.
 int Ep::bind_eq(EventQueue& eq, std::uint64_t flags) {
   if (flags != 0) return -FI_EBADFLAGS;
   return connector_ != nullptr ? connector_->bind(eq) : bound_.eq.bind(eq);
