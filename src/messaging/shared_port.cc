@@ -11,20 +11,6 @@
 namespace weft::messaging {
 namespace {
 
-device::PortSetup port_setup(const EndpointSetup& setup) {
-  device::PortSetup wanted;
-  wanted.domain = setup.domain;
-  wanted.served = setup.served;
-  wanted.name = setup.name;
-  wanted.count_remote_reads = setup.count_remote_reads;
-  wanted.count_remote_writes = setup.count_remote_writes;
-  wanted.service = setup.service;
-  wanted.connected = setup.connection != nullptr;
-  wanted.options = setup.options;
-  if (setup.remote_peer_seen != nullptr) wanted.remote_peer_seen = *setup.remote_peer_seen;
-  return wanted;
-}
-
 os::SocketAddress host_of(os::SocketAddress address) {
   address.set_port(0);
   return address;
@@ -43,7 +29,9 @@ SharedPort::SharedPort(const EndpointSetup& setup, EndpointPort main)
 
 Result<std::shared_ptr<SharedPort>> SharedPort::open(const EndpointSetup& setup,
                                                      const std::optional<os::UdpPort>& port) {
-  auto opened = device::Port::open(setup.device, setup.place, port_setup(setup));
+  device::PortSetup wanted = setup;
+  wanted.connected = setup.connection != nullptr;
+  auto opened = device::Port::open(setup.device, setup.place, wanted);
   if (!opened) return opened.error();
   EndpointPort main;
   main.port = std::move(opened).value();

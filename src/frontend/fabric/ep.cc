@@ -349,7 +349,7 @@ messaging::EndpointSetup Ep::setup() {
   setup.count_remote_writes = setup.bindings.counter(CounterEvent::kRemoteWrite) != nullptr;
   setup.region_counters = &domain_.region_counters();
   if (offer_->type == FI_EP_DGRAM) setup.service = link::Service::kDatagram;
-  setup.remote_peer_seen = &domain_.remote_peer_seen();
+  setup.remote_peer_seen = domain_.remote_peer_seen();
   setup.options = &domain_.options();
   return setup;
 }

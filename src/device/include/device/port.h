@@ -40,7 +40,7 @@ struct PortSetup {
   bool connected = false;  // its flows are those of connections, each with little memory
   bool listens = false;    // for requests for connections: reached through port 4791, too
   const Options* options = &Options::defaults();
-  // As rdm::RdmOptions::met says; of datagrams nothing waits for a peer.
+  // As rdm::RdmOptions::remote_peer_seen says; of datagrams nothing waits for a peer.
   std::function<void()> remote_peer_seen;
 };
 

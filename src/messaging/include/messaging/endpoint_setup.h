@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <functional>
 #include <memory>
 
 #include "device/completion_queue.h"
@@ -47,8 +46,9 @@ struct Bindings {
   }
 };
 
-// What an endpoint is made of; all pointers outlive it, but that of its place.
-struct EndpointSetup {
+// What an endpoint is made of; all pointers outlive it, but that of its place. Its port is opened
+// with the base, where `connected` follows from `connection`.
+struct EndpointSetup : device::PortSetup {
   std::shared_ptr<device::Device> device;
   AddressVector* addresses = nullptr;    // empty for a connected endpoint, and stays so
   ConnectionSink* connection = nullptr;  // of a connected endpoint
@@ -58,18 +58,9 @@ struct EndpointSetup {
   ReceiveQueue* receives = nullptr;
   std::size_t receive_room = std::size_t{1} << 16;  // of its own ones that wait
   Bindings bindings;
-  link::Place place;       // where it is
-  os::SocketAddress name;  // by which peers know it: the same, unless that was a wildcard
-  DomainId domain;
-  ServedAccess served;  // what peers may do to its regions through this endpoint
+  link::Place place;  // where it is: at `name`, unless that replaces a wildcard
   Locking locking = true;
-  bool count_remote_reads = false;
-  bool count_remote_writes = false;
-  link::Service service = link::Service::kReliableDatagram;
   device::RegionCounters* region_counters = nullptr;  // of the domain's regions, or none
-  // Called, if not null, as device::PortSetup says.
-  const std::function<void()>* remote_peer_seen = nullptr;
-  const Options* options = &Options::defaults();
 };
 
 }  // namespace weft::messaging
