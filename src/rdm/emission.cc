@@ -37,28 +37,28 @@ void Emission::activate(std::uint32_t context) {
 void Emission::send_now(std::uint32_t context, os::Time now) {
   Context* found = contexts_.find(context);
   found->out->emit(now);
-  shared_.host.flush();
+  shared_.output.flush();
   activate(*found, found->due());
 }
 
 void Emission::send_cm(const roce::Path& path, std::span<const std::byte> message) {
-  Host& host = shared_.host;
-  host.flush();
-  const std::span<std::byte> place = host.place();
+  roce::PacketOutput& output = shared_.output;
+  output.flush();
+  const std::span<std::byte> place = output.place();
   if (place.empty()) return;  // the message will be repeated
   const LocalRange bytes{const_cast<std::byte*>(message.data()), message.size()};
   const auto length = cm_packets_.write(
       {.source = wire::kCmQpn, .destination = wire::kCmQpn, .queue_key = wire::kCmQueueKey},
       {&bytes, 1}, message.size(), place);
   if (!length) return;
-  host.add(path, *length);
-  host.flush();
+  output.add(path, *length);
+  output.flush();
 }
 
 // Requests first: acknowledgements are smaller, and may end a train.
 void Emission::emit(bool all) {
   emit_at_ = os::Time::max();
-  if (active_.empty()) return shared_.host.flush();
+  if (active_.empty()) return shared_.output.flush();
   emitting_.clear();
   emitting_.swap(active_);
   for (const bool out : {true, false}) {
@@ -69,7 +69,7 @@ void Emission::emit(bool all) {
       if (!out && context->in != nullptr) context->in->emit(all, shared_.now);
     }
   }
-  shared_.host.flush();
+  shared_.output.flush();
   for (const std::uint32_t number : emitting_) {
     Context* context = contexts_.find(number);
     if (context == nullptr) continue;

@@ -28,7 +28,7 @@ class Emission {
   // Sends what flows have; with `all` acknowledgements that could be delayed, too.
   void emit(bool all);
   // A flow has something to do, or there was no room for what was to leave.
-  bool has_to_emit() const { return emit_at_ <= shared_.now || shared_.host.pending(); }
+  bool has_to_emit() const { return emit_at_ <= shared_.now || shared_.output.pending(); }
   // When emit() has something to do.
   os::Time due() const { return emit_at_; }
   // Some flow has something under way.

@@ -199,8 +199,8 @@ void RdmEngine::take_mark(const Context& context, bool request) {
   shared_->stats.add(Stat::kEcnMarked);
   if (!request) return context.out->marked(shared_->now);
   const RdmReceiver& in = *context.in;
-  shared_->host.send_cnp(in.path(), in.peer_queue_pair(), static_cast<std::uint32_t>(in.identity()),
-                         shared_->now);
+  shared_->output.send_cnp(in.path(), in.peer_queue_pair(),
+                           static_cast<std::uint32_t>(in.identity()), shared_->now);
 }
 
 // The headers of a CNP name no flow, and its source address can be forged. It counts only with a

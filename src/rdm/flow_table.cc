@@ -247,7 +247,7 @@ void FlowTable::disconnect_all() {
   contexts_.each([this](Context& context) {
     if (context.pair == nullptr) close(context);
   });
-  shared_.host.flush();
+  shared_.output.flush();
 }
 
 void FlowTable::tidy_up() {
@@ -265,7 +265,7 @@ void FlowTable::tidy_up() {
     }
     contexts_.destroy(context);
   });
-  shared_.host.flush();
+  shared_.output.flush();
 }
 
 }  // namespace weft::rdm

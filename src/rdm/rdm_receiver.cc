@@ -74,11 +74,11 @@ void RdmReceiver::emit(bool all, os::Time now) {
   const bool late = since != os::Time::max() && now - since >= kLazily;
   if (late || all) responder_.answer_all();
   for (unsigned sent = 0; sent < kAnswersAtOnce && responder_.ready(); ++sent) {
-    const std::span<std::byte> place = shared_.host.place();
+    const std::span<std::byte> place = shared_.output.place();
     if (place.empty()) return;
     const std::size_t length = responder_.next(place);
     if (length == 0) return;
-    shared_.host.add(path(), length);
+    shared_.output.add(path(), length);
   }
 }
 

@@ -260,14 +260,14 @@ void RdmSender::emit(os::Time now) {
   look_for_hole(requester, now);
   mtu_.look_for_more(requester, now);
   if (requester.failed()) return lose(link::PeerState::kDied);
-  Host& host = shared_.host;
+  roce::PacketOutput& output = shared_.output;
   for (unsigned sent = 0; sent < kPacketsAtOnce; ++sent) {
-    const std::span<std::byte> place = host.place();
+    const std::span<std::byte> place = output.place();
     if (place.empty()) return;
-    if (!host.pending()) host.expect(requester.at_hand());
+    if (!output.pending()) output.expect(requester.at_hand());
     const std::size_t length = requester.next(now, place);
     if (length == 0) break;
-    host.add(flow_.path(), length);
+    output.add(flow_.path(), length);
   }
   // A buffer of the program is not mapped any more. The peer lives: the next send opens a new flow.
   if (requester.failed()) close();

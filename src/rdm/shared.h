@@ -45,6 +45,7 @@ struct LeavingSources {
 struct Shared {
   Shared(Host& out, const RdmOptions& chosen, const Introduction& self, Stats& counters)
       : host(out),
+        output(out.output()),
         options(chosen),
         me(self),
         stats(counters),
@@ -65,6 +66,7 @@ struct Shared {
   }
 
   Host& host;
+  roce::PacketOutput& output;  // of the host
   const RdmOptions options;
   const Introduction me;  // without what differs by flow
   Stats& stats;

@@ -56,7 +56,7 @@ class Network : public transport::testing::SimulatedNetwork<Envelope> {
 };
 
 // A port with one engine.
-class SimulatedHost final : public Host {
+class SimulatedHost final : public Host, roce::PacketOutput {
  public:
   // The only port of the host of that number.
   SimulatedHost(Network& network, std::uint8_t number, std::size_t mtu, double full)
@@ -80,6 +80,7 @@ class SimulatedHost final : public Host {
     narrowed_ = std::move(peers);
   }
 
+  roce::PacketOutput& output() override { return *this; }
   std::span<std::byte> place() override {
     if (happens(network_.random(), full_)) return {};
     return place_;

@@ -57,17 +57,7 @@ class RdEndpoint final : public link::Inbox, public link::PortLink, rdm::Host {
  private:
   void drain();
 
-  std::span<std::byte> place() override { return port_.trains().place(); }
-  void add(const roce::Path& path, std::size_t length) override {
-    port_.trains().add(path, length);
-  }
-  void expect(std::size_t packets) override { port_.trains().expect(packets); }
-  void flush() override { port_.trains().flush(); }
-  bool pending() const override { return !port_.trains().empty(); }
-  void send_cnp(const roce::Path& path, std::uint32_t sender, std::uint32_t flow_identity,
-                os::Time now) override {
-    port_.send_cnp(path, sender, flow_identity, now);
-  }
+  roce::PacketOutput& output() override { return *port_.output(port_.address().family()); }
   Received receive() override;
   Result<os::UdpPath> path_to(const os::SocketAddress& peer) override;
   void wake() override;

@@ -14,8 +14,10 @@ namespace weft::rdm {
 
 // Packets out, packets in, the time and random numbers: all that an engine sees of the world. A
 // port over a socket is one, a simulated network another. One thread at a time.
-class Host : public roce::PacketOutput {
+class Host {
  public:
+  // Where packets leave; the same as long as the host lives.
+  virtual roce::PacketOutput& output() = 0;
   // What receive() did.
   struct Received {
     unsigned packets = 0;
