@@ -16,8 +16,8 @@ namespace {
 
 // The domains of this process that belong to a file.
 struct XrcFiles {
-  std::mutex mutex;
-  std::map<os::FileIdentity, std::weak_ptr<XrcDomain>> domains;
+  Mutex mutex;
+  std::map<os::FileIdentity, std::weak_ptr<XrcDomain>> domains WEFT_GUARDED_BY(mutex);
 
   // Outlives every static destructor.
   static XrcFiles& instance() {
@@ -32,7 +32,7 @@ Result<std::shared_ptr<XrcDomain>> domain_of_file(int fd, int flags) {
   const auto file = os::identify_file(fd);
   if (!file) return file.error();
   XrcFiles& files = XrcFiles::instance();
-  const std::lock_guard guard(files.mutex);
+  const MutexLock guard(files.mutex);
   std::erase_if(files.domains, [](const auto& each) { return each.second.expired(); });
   std::weak_ptr<XrcDomain>& known = files.domains[file.value()];
   if (auto domain = known.lock()) {
@@ -48,7 +48,7 @@ Result<std::shared_ptr<XrcDomain>> domain_of_file(int fd, int flags) {
 }  // namespace
 
 bool XrcDomain::find(std::uint32_t wanted, queue::ReceiveEnd& end) {
-  const std::lock_guard guard(mutex);
+  const MutexLock guard(mutex);
   for (VerbsSrq* const each : queues) {
     if (each->srq_number != wanted) continue;
     end.receives = each->receives.get();
@@ -60,18 +60,18 @@ bool XrcDomain::find(std::uint32_t wanted, queue::ReceiveEnd& end) {
 }
 
 void XrcDomain::add(VerbsSrq& queue) {
-  const std::lock_guard guard(mutex);
+  const MutexLock guard(mutex);
   queues.push_back(&queue);
 }
 
 void XrcDomain::add(const std::shared_ptr<XrcTarget>& target) {
-  const std::lock_guard guard(mutex);
+  const MutexLock guard(mutex);
   std::erase_if(targets, [](const auto& each) { return each.expired(); });
   targets.push_back(target);
 }
 
 std::shared_ptr<XrcTarget> XrcDomain::target(std::uint32_t qpn) {
-  const std::lock_guard guard(mutex);
+  const MutexLock guard(mutex);
   for (const auto& each : targets) {
     auto target = each.lock();
     if (target != nullptr && target->core->qpn() == qpn) return target;
@@ -83,7 +83,7 @@ std::shared_ptr<XrcTarget> XrcDomain::target(std::uint32_t qpn) {
 void XrcDomain::remove(VerbsSrq& queue) {
   std::vector<std::weak_ptr<XrcTarget>> all;
   {
-    const std::lock_guard guard(mutex);
+    const MutexLock guard(mutex);
     std::erase(queues, &queue);
     all = targets;
   }
@@ -95,17 +95,17 @@ void XrcDomain::remove(VerbsSrq& queue) {
 }
 
 void XrcTarget::happened(queue::QpEvent event) {
-  const std::lock_guard guard(mutex);
+  const MutexLock guard(mutex);
   for (VerbsQp* const handle : handles) handle->happened(event);
 }
 
 void XrcTarget::add(VerbsQp& handle) {
-  const std::lock_guard guard(mutex);
+  const MutexLock guard(mutex);
   handles.push_back(&handle);
 }
 
 void XrcTarget::remove(VerbsQp& handle) {
-  const std::lock_guard guard(mutex);
+  const MutexLock guard(mutex);
   std::erase(handles, &handle);
 }
 

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "base/mutex.h"
 #include "objects.h"
 
 namespace weft::verbs {
@@ -21,8 +21,8 @@ struct XrcTarget final : queue::QpEventSink {
 
   const std::shared_ptr<XrcDomain> domain;
   const std::shared_ptr<queue::QpPort> port;
-  std::mutex mutex;
-  std::vector<VerbsQp*> handles;
+  Mutex mutex;
+  std::vector<VerbsQp*> handles WEFT_GUARDED_BY(mutex);
   std::unique_ptr<queue::QueuePair> core;  // the last one: it goes first
 };
 
@@ -37,9 +37,9 @@ struct XrcDomain final : queue::SharedReceives {
   // The target of that QPN, or null.
   std::shared_ptr<XrcTarget> target(std::uint32_t qpn);
 
-  std::mutex mutex;  // taken with the lock of a target's port held
-  std::vector<VerbsSrq*> queues;
-  std::vector<std::weak_ptr<XrcTarget>> targets;
+  Mutex mutex;  // taken with the lock of a target's port held
+  std::vector<VerbsSrq*> queues WEFT_GUARDED_BY(mutex);
+  std::vector<std::weak_ptr<XrcTarget>> targets WEFT_GUARDED_BY(mutex);
 };
 
 }  // namespace weft::verbs

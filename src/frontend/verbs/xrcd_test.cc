@@ -7,8 +7,10 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <set>
+#include <string>
+#include <thread>
+#include <utility>
 
 #include "test_support.h"
 
@@ -216,76 +218,133 @@ TEST_F(XrcDomains, OpenNoTargetOfAnotherNumberDomainOrType) {
   EXPECT_EQ(ibv_close_xrcd(domain), 0);
 }
 
-// The target belongs to one context, the queue to the other, and the queue goes first.
-TEST_F(XrcDomains, DeliverMessagesToQueuesOfAnotherContext) {
-  ibv_xrcd* const domain = open_domain(context_, file_, O_CREAT);
-  ibv_xrcd* const same = open_domain(other_, file_, 0);
-  ibv_cq* const cq = ibv_create_cq(context_, 16, nullptr, nullptr, 0);
-  ibv_srq_init_attr_ex queue{};
-  queue.attr = {16, 1, 0};
-  queue.comp_mask =
-      IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
-  queue.srq_type = IBV_SRQT_XRC;
-  queue.pd = pd_;
-  queue.xrcd = domain;
-  queue.cq = cq;
-  ibv_srq* const srq = ibv_create_srq_ex(context_, &queue);
-  ASSERT_NE(srq, nullptr);
-  std::uint32_t number = 0;
-  ASSERT_EQ(ibv_get_srq_num(srq, &number), 0);
-  ibv_qp* const target = create_target(other_, same);
+// A shared queue of one context, and a target and its peer of the other.
+class XrcMessages : public XrcDomains {
+ protected:
+  static constexpr std::uint32_t kRoom = 16;
 
-  ibv_pd* const sender_pd = ibv_alloc_pd(other_);
-  ibv_cq* const sender_cq = ibv_create_cq(other_, 16, nullptr, nullptr, 0);
-  ibv_qp_init_attr_ex initial{};
-  initial.qp_type = IBV_QPT_XRC_SEND;
-  initial.send_cq = sender_cq;
-  initial.cap = {16, 0, 1, 0, 0};
-  initial.comp_mask = IBV_QP_INIT_ATTR_PD;
-  initial.pd = sender_pd;
-  ibv_qp* const sender = ibv_create_qp_ex(other_, &initial);
-  ASSERT_NE(sender, nullptr);
-  ASSERT_EQ(begin(target), 0);
-  ASSERT_EQ(begin(sender), 0);
-  ASSERT_EQ(receive_from(target, sender->qp_num), 0);
-  ASSERT_EQ(receive_from(sender, target->qp_num), 0);
-  ASSERT_EQ(send_to_peer(sender), 0);
+  void SetUp() override {
+    XrcDomains::SetUp();
+    domain_ = open_domain(context_, file_, O_CREAT);
+    same_ = open_domain(other_, file_, 0);
+    region_ = ibv_reg_mr(pd_, bytes_.data(), bytes_.size(), IBV_ACCESS_LOCAL_WRITE);
+    sender_pd_ = ibv_alloc_pd(other_);
+    sender_cq_ = ibv_create_cq(other_, kRoom, nullptr, nullptr, 0);
+    ASSERT_NE(sender_cq_, nullptr);
+    connect();
+    create_queue();
+  }
+  void TearDown() override {
+    destroy_queue();
+    disconnect();
+    EXPECT_EQ(ibv_dereg_mr(region_), 0);
+    EXPECT_EQ(ibv_destroy_cq(sender_cq_), 0);
+    EXPECT_EQ(ibv_dealloc_pd(sender_pd_), 0);
+    EXPECT_EQ(ibv_close_xrcd(same_), 0);
+    EXPECT_EQ(ibv_close_xrcd(domain_), 0);
+    XrcDomains::TearDown();
+  }
 
-  std::array<char, 32> bytes{};
-  ibv_mr* const region = ibv_reg_mr(pd_, bytes.data(), bytes.size(), IBV_ACCESS_LOCAL_WRITE);
-  ibv_sge entry{reinterpret_cast<std::uint64_t>(bytes.data()), bytes.size(), region->lkey};
-  ibv_recv_wr receive{7, nullptr, &entry, 1};
-  ibv_recv_wr* bad_receive = nullptr;
-  ASSERT_EQ(ibv_post_srq_recv(srq, &receive, &bad_receive), 0);
-  char message[] = "through the file";
-  ibv_sge from{reinterpret_cast<std::uint64_t>(message), sizeof message, 0};
-  const auto send = [&] {
+  void connect() {
+    target_ = create_target(other_, same_);
+    ibv_qp_init_attr_ex initial{};
+    initial.qp_type = IBV_QPT_XRC_SEND;
+    initial.send_cq = sender_cq_;
+    initial.cap = {kRoom, 0, 1, 0, 0};
+    initial.comp_mask = IBV_QP_INIT_ATTR_PD;
+    initial.pd = sender_pd_;
+    sender_ = ibv_create_qp_ex(other_, &initial);
+    ASSERT_NE(sender_, nullptr);
+    ASSERT_EQ(begin(target_), 0);
+    ASSERT_EQ(begin(sender_), 0);
+    ASSERT_EQ(receive_from(target_, sender_->qp_num), 0);
+    ASSERT_EQ(receive_from(sender_, target_->qp_num), 0);
+    ASSERT_EQ(send_to_peer(sender_), 0);
+  }
+  void disconnect() const {
+    EXPECT_EQ(ibv_destroy_qp(sender_), 0);
+    EXPECT_EQ(ibv_destroy_qp(target_), 0);
+  }
+  // A shared queue that is full of receives.
+  void create_queue() {
+    cq_ = ibv_create_cq(context_, kRoom, nullptr, nullptr, 0);
+    ibv_srq_init_attr_ex queue{};
+    queue.attr = {kRoom, 1, 0};
+    queue.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD |
+                      IBV_SRQ_INIT_ATTR_CQ;
+    queue.srq_type = IBV_SRQT_XRC;
+    queue.pd = pd_;
+    queue.xrcd = domain_;
+    queue.cq = cq_;
+    srq_ = ibv_create_srq_ex(context_, &queue);
+    ASSERT_NE(srq_, nullptr);
+    ASSERT_EQ(ibv_get_srq_num(srq_, &number_), 0);
+    ibv_sge entry{reinterpret_cast<std::uint64_t>(bytes_.data()),
+                  static_cast<std::uint32_t>(bytes_.size()), region_->lkey};
+    for (std::uint64_t id = 0; id < kRoom; ++id) {
+      ibv_recv_wr receive{id, nullptr, &entry, 1};
+      ibv_recv_wr* bad = nullptr;
+      ASSERT_EQ(ibv_post_srq_recv(srq_, &receive, &bad), 0);
+    }
+  }
+  void destroy_queue() {
+    if (srq_ == nullptr) return;
+    EXPECT_EQ(ibv_destroy_srq(std::exchange(srq_, nullptr)), 0);
+    EXPECT_EQ(ibv_destroy_cq(cq_), 0);
+  }
+  void send() {
+    ibv_sge from{reinterpret_cast<std::uint64_t>(message_), sizeof message_, 0};
     ibv_send_wr request{};
     request.sg_list = &from;
     request.num_sge = 1;
     request.opcode = IBV_WR_SEND;
     request.send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE;
-    request.qp_type.xrc.remote_srqn = number;
+    request.qp_type.xrc.remote_srqn = number_;
     ibv_send_wr* bad = nullptr;
-    EXPECT_EQ(ibv_post_send(sender, &request, &bad), 0);
-    return next(sender_cq).status;
-  };
-  EXPECT_EQ(send(), IBV_WC_SUCCESS);
-  const ibv_wc received = next(cq);
-  EXPECT_EQ(received.status, IBV_WC_SUCCESS);
-  EXPECT_EQ(received.wr_id, 7U);
-  EXPECT_STREQ(bytes.data(), message);
+    ASSERT_EQ(ibv_post_send(sender_, &request, &bad), 0);
+  }
 
-  EXPECT_EQ(ibv_destroy_srq(srq), 0);
-  EXPECT_EQ(ibv_destroy_cq(cq), 0);
-  EXPECT_EQ(send(), IBV_WC_REM_INV_REQ_ERR) << "there is no such queue any more";
-  EXPECT_EQ(ibv_dereg_mr(region), 0);
-  EXPECT_EQ(ibv_destroy_qp(sender), 0);
-  EXPECT_EQ(ibv_destroy_cq(sender_cq), 0);
-  EXPECT_EQ(ibv_dealloc_pd(sender_pd), 0);
-  EXPECT_EQ(ibv_destroy_qp(target), 0);
-  EXPECT_EQ(ibv_close_xrcd(same), 0);
-  EXPECT_EQ(ibv_close_xrcd(domain), 0);
+  char message_[17] = "through the file";
+  std::array<char, 32> bytes_{};
+  ibv_xrcd* domain_ = nullptr;
+  ibv_xrcd* same_ = nullptr;
+  ibv_mr* region_ = nullptr;
+  ibv_cq* cq_ = nullptr;
+  ibv_srq* srq_ = nullptr;
+  std::uint32_t number_ = 0;
+  ibv_pd* sender_pd_ = nullptr;
+  ibv_cq* sender_cq_ = nullptr;
+  ibv_qp* sender_ = nullptr;
+  ibv_qp* target_ = nullptr;
+};
+
+TEST_F(XrcMessages, ReachQueuesOfAnotherContext) {
+  send();
+  EXPECT_EQ(next(sender_cq_).status, IBV_WC_SUCCESS);
+  const ibv_wc received = next(cq_);
+  EXPECT_EQ(received.status, IBV_WC_SUCCESS);
+  EXPECT_EQ(received.byte_len, sizeof message_);
+  EXPECT_STREQ(bytes_.data(), message_);
+  destroy_queue();
+  send();
+  EXPECT_EQ(next(sender_cq_).status, IBV_WC_REM_INV_REQ_ERR) << "there is no such queue any more";
+}
+
+TEST_F(XrcMessages, EndWhileTheirQueueIsDestroyed) {
+  for (int round = 0; round < 50; ++round) {
+    for (std::uint32_t i = 0; i < kRoom; ++i) send();
+    std::thread destroyer([&] { destroy_queue(); });
+    for (std::uint32_t i = 0; i < kRoom; ++i) {
+      const ibv_wc_status status = next(sender_cq_).status;
+      EXPECT_TRUE(status == IBV_WC_SUCCESS || status == IBV_WC_REM_INV_REQ_ERR ||
+                  status == IBV_WC_WR_FLUSH_ERR)
+          << status;
+    }
+    destroyer.join();
+    disconnect();
+    connect();
+    create_queue();
+  }
 }
 
 }  // namespace
