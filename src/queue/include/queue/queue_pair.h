@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "device/completion_queue.h"
 #include "device/device.h"
