@@ -451,7 +451,8 @@ void QueuePair::explain(const SendSlot& slot, CompletionStatus status, std::uint
   if (setup_.refusals == nullptr) return;
   const char* const why = reason != 0 ? memory::describe(static_cast<memory::AccessError>(reason))
                                       : "the peer gives no reason";
-  if (status == CompletionStatus::kRemoteAccess) {
+  const bool by_rule = status == CompletionStatus::kRemoteInvalidRequest && reason != 0;
+  if (status == CompletionStatus::kRemoteAccess || by_rule) {
     setup_.refusals->own([&] {
       return fmt::format("QP {:#x}: {} of {} bytes at {:#x} with rkey {:#x} was refused by {}: {}",
                          qpn(), name_of(slot.opcode), slot.length, slot.address, slot.key,

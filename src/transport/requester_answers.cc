@@ -15,6 +15,7 @@ CompletionStatus status_of(std::uint8_t code) {
   switch (static_cast<Nak>(code)) {
     case Nak::kSequence:
     case Nak::kInvalidRequest:
+    case Nak::kInvalidByRule:
       return CompletionStatus::kRemoteInvalidRequest;
     case Nak::kRemoteAccess:
     case Nak::kRefusal:
@@ -26,9 +27,11 @@ CompletionStatus status_of(std::uint8_t code) {
                                                          : CompletionStatus::kRemoteInvalidRequest;
 }
 
-std::uint8_t detail_of(std::uint8_t code) {
+std::uint8_t detail_of(std::uint8_t code, bool selective) {
   constexpr auto kRefusal = static_cast<std::uint8_t>(Nak::kRefusal);
-  return code > kRefusal ? code - kRefusal : 0;
+  constexpr auto kInvalidByRule = static_cast<std::uint8_t>(Nak::kInvalidByRule);
+  if (code >= kRefusal) return code - kRefusal;
+  return selective && code > kInvalidByRule ? code - kInvalidByRule : 0;
 }
 
 }  // namespace
@@ -197,7 +200,7 @@ void Requester::take_refusal(Psn psn, std::uint8_t code, Time now) {
   if (work->asks()) queue_.answered(*work);
   work->ended = true;
   work->status = status;
-  work->detail = detail_of(code);
+  work->detail = detail_of(code, settings_.selective);
   if (!datagrams) return fail(CompletionStatus::kFlushed);
   if (!alone) {
     // Requests behind the refused one go again, with other numbers.

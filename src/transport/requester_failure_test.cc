@@ -58,6 +58,16 @@ TEST(FailingRequester, TellsWhyAPeerRefused) {
   }
 }
 
+TEST(FailingRequester, OfWeftLearnsWhichRuleMakesARequestInvalid) {
+  for (const Settings& settings : {connection(), selective()}) {
+    Sender sender(settings);
+    sender.post(WorkKind::kWrite, 8);
+    sender.packets();
+    sender.nak(static_cast<Nak>(static_cast<unsigned>(Nak::kInvalidByRule) + 7), 0);
+    EXPECT_EQ(sender.ended_now(), settings.selective ? "0 invalid/7" : "0 invalid");
+  }
+}
+
 TEST(FailingRequester, KnowsThatWhatCameBeforeARefusalWasDone) {
   Sender sender(connection());
   for (int i = 0; i < 3; ++i) sender.post(WorkKind::kSend, 10);

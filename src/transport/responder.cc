@@ -157,8 +157,12 @@ void Responder::refuse(const RequestVerdict& verdict) {
   }
   settings_.stats->add(Stat::kRefusedRequests);
   auto bits = static_cast<std::uint8_t>(code);
-  if ((datagrams() || settings_.selective) && code == Nak::kRemoteAccess && verdict.detail != 0) {
-    bits = static_cast<std::uint8_t>(Nak::kRefusal) + (verdict.detail & 0xF);
+  if ((datagrams() || settings_.selective) && verdict.detail != 0) {
+    if (code == Nak::kRemoteAccess) {
+      bits = static_cast<std::uint8_t>(Nak::kRefusal) + (verdict.detail & 0xF);
+    } else if (code == Nak::kInvalidRequest && !datagrams()) {
+      bits = static_cast<std::uint8_t>(Nak::kInvalidByRule) + (verdict.detail & 7);
+    }
   }
   nak_ = refusal_ = kSyndromeNak | bits;
   refused_from_ = message_.break_off() ? message_first_ : expected_;

@@ -142,7 +142,9 @@ TEST_P(RightOfTheQueuePair, IsNeededBesideTheRegions) {
   strict.qp_access_flags &= ~right;
   Pair two({}, usual_pair_attributes(), strict);
   ASSERT_EQ(two.a.post(SendRequest(GetParam(), {two.a.part(0, 8)}).at(two.b.place(0))), 0);
-  EXPECT_EQ(two.a.sent().status, IBV_WC_REM_INV_REQ_ERR);
+  const ibv_wc refused = two.a.sent();
+  EXPECT_EQ(refused.status, IBV_WC_REM_INV_REQ_ERR);
+  EXPECT_EQ(refused.vendor_err, peers_name_rules() ? std::uint32_t{kNotServed} : EREMOTEIO);
   EXPECT_EQ(await_event(two.b.context()).event_type, IBV_EVENT_QP_REQ_ERR);
   EXPECT_EQ(two.b.state(), IBV_QPS_ERR);
 }

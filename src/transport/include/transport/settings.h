@@ -82,8 +82,9 @@ enum class Nak : std::uint8_t {
   kInvalidRequest = 1,
   kRemoteAccess = 2,
   kRemoteOperational = 3,
-  // From here on, between Weft's ends (Settings::selective): kRemoteAccess, and which rule was
-  // broken.
+  // From here on, between Weft's ends (Settings::selective): kInvalidRequest, and from kRefusal on
+  // kRemoteAccess, and which rule was broken.
+  kInvalidByRule = 0x08,
   kRefusal = 0x10,
 };
 

@@ -18,6 +18,7 @@ enum Reason : std::uint32_t {
   kPastEnd = 65'539,
   kWraps = 65'540,
   kNoRight = 65'541,
+  kNotServed = 65'543,
 };
 
 // Go-back-N is spoken with foreign peers, too, whose NAKs name no rule.
@@ -49,6 +50,7 @@ inline bool explains(ibv_wc_status status, std::uint32_t number) {
     case IBV_WC_REM_ACCESS_ERR:
       return peers_name_rules() ? rule : number == EACCES;
     case IBV_WC_REM_INV_REQ_ERR:
+      return number == EREMOTEIO || (peers_name_rules() && number == kNotServed);
     case IBV_WC_REM_OP_ERR:
       return number == EREMOTEIO;
     case IBV_WC_RETRY_EXC_ERR:
