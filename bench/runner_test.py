@@ -6,7 +6,7 @@ import pathlib
 import tempfile
 import unittest
 
-from runner import bounded, cases, document, rounds, tables
+from runner import bounded, cases, document, perftest, rounds, tables
 from runner.cases import FULL, PLANS, Case
 from runner.targets import BARS, TARGETS
 from runner.ucx import Ucx
@@ -159,6 +159,35 @@ NETWORK_RUN = {"date": "2026-01-01", "cpu": "x", "cores": 2, "kernel": "6", "lib
 
 def result_of(case, **figures):
     return rounds.Result(case, {name: [figure] for name, figure in figures.items()})
+
+
+LATENCY_TABLE = """
+ #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec]
+ 8       20000          8.82          112.26       9.86    	       11.61       	3.37   		30.78   		55.20
+"""
+RATE_TABLE = """
+ #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]
+ 65536      5000             0.00               1000.00 		   0.016000
+"""
+
+
+class PerftestIsRead(unittest.TestCase):
+    def test_the_median_of_a_latency(self):
+        self.assertEqual(perftest.figure(Case("msg", "latency", endpoint="msg"), LATENCY_TABLE), 9.86)
+
+    def test_rate_and_bandwidth(self):
+        self.assertEqual(perftest.figure(Case("msg", "rate", endpoint="msg"), RATE_TABLE), 0.016)
+        self.assertAlmostEqual(perftest.figure(Case("msg", "bandwidth", endpoint="msg"), RATE_TABLE), 1.048576)
+
+    def test_without_a_table_there_is_no_figure(self):
+        with self.assertRaises(bounded.Failed):
+            perftest.figure(Case("msg", "rate", endpoint="msg"), "Unable to connect")
+
+    def test_a_share_of_connections_is_judged(self):
+        case = Case("msg", "rate", 64, endpoint="msg")
+        for share, verdict in ((0.95, "yes"), (0.85, "no")):
+            row = tables.verbs_table([result_of(case, weft=1.0, verbs=share)]).splitlines()[-1]
+            self.assertTrue(row.endswith(f"| {share:.2f} | {verdict} |"), row)
 
 
 class FiguresAreShown(unittest.TestCase):

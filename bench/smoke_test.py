@@ -180,12 +180,12 @@ class ConnectionsAreMeasured(Bench):
 class EveryWayIsMeasured(Bench):
     """By run.py, which is what makes the wires."""
 
-    def run_all(self, *arguments):
-        """What run.py kept of weft's figures, every one of which must be there."""
+    def run_all(self, *arguments, contestant="weft"):
+        """What run.py kept of that one's figures, every one of which must be there."""
         with tempfile.TemporaryDirectory() as folder:
             kept = pathlib.Path(folder, "kept.json")
             ended = subprocess.run(
-                [sys.executable, str(RUN), str(self.build), "--quick", "--providers", "weft",
+                [sys.executable, str(RUN), str(self.build), "--quick", "--providers", contestant,
                  "--rounds", "1", "--seconds", "0.02", "--out", str(kept), *arguments],
                 env=environment(self.build), text=True, capture_output=True, timeout=LIMIT,
                 check=False)
@@ -196,11 +196,14 @@ class EveryWayIsMeasured(Bench):
         for result in data["results"]:
             with self.subTest(str(result["case"])):
                 self.assertEqual(result["failures"], {})
-                self.assertEqual(len(result["values"]["weft"]), 1)
+                self.assertEqual(len(result["values"].get(contestant, [])), 1)
         return data["run"]
 
     def test_the_loopback(self):
         self.assertEqual(self.run_all("--over", "loopback")["way"], "network")
+
+    def test_queue_pairs(self):
+        self.assertEqual(self.run_all("--over", "verbs", contestant="verbs")["way"], "verbs")
 
     def test_a_wire_that_loses_packets(self):
         run = self.run_all("--over", "veth", "--mtu", "9000", "--singly", "--loss", "5")
