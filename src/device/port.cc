@@ -137,7 +137,7 @@ struct Port::Parts {
     wanted.remote_peer_seen = setup.remote_peer_seen;
     auto endpoint = std::make_unique<udp::RdEndpoint>(*packets, wanted);
     far_connections = &endpoint->connections();
-    const Status attached = endpoint->attached();
+    Status attached = endpoint->attached();
     links.push_back(std::move(endpoint));
     return attached;
   }
