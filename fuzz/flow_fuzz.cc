@@ -310,7 +310,8 @@ class Flow {
   bool send() {
     const bool ready = requester_.ready(now_);
     const bool sent = keep(requester_.next(now_, out_), requests_, true);
-    require(ready == sent || (ready && requester_.failed()),
+    // Work that cannot be sent stops it.
+    require(ready == sent || (ready && !requester_.ready(now_)),
             "a packet and readiness are not the same");
     return sent;
   }
