@@ -146,14 +146,9 @@ std::string converted(std::string_view text, int (*convert)(int)) {
 
 // A truth value in the spelling of the table; any other text as it is.
 std::string canonical_truth(const std::string& text) {
-  const std::string lower = converted(text, std::tolower);
-  for (const std::string_view yes : {"1", "true", "yes", "on"}) {
-    if (lower == yes) return "yes";
-  }
-  for (const std::string_view no : {"0", "false", "no", "off"}) {
-    if (lower == no) return "no";
-  }
-  return text;
+  const std::optional<bool> value = parse_truth(text);
+  if (!value) return text;
+  return *value ? "yes" : "no";
 }
 
 struct Setting {
@@ -172,6 +167,17 @@ std::optional<Setting> setting_of(const OptionVariable& option,
 }
 
 }  // namespace
+
+std::optional<bool> parse_truth(std::string_view text) {
+  const std::string lower = converted(text, std::tolower);
+  for (const std::string_view yes : {"1", "true", "yes", "on"}) {
+    if (lower == yes) return true;
+  }
+  for (const std::string_view no : {"0", "false", "no", "off"}) {
+    if (lower == no) return false;
+  }
+  return std::nullopt;
+}
 
 const Options& Options::defaults() {
   static const Options options;

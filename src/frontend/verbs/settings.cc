@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstdio>
+#include <optional>
 
 #include "base/warning.h"
 #include "os/environment.h"
@@ -37,17 +37,13 @@ std::string read_names(const WarningSink& warn) {
   return "";
 }
 
-// The spellings of the options' truth values (Options::from_environment).
 bool read_log(const WarningSink& warn) {
-  std::string text = os::environment(kLogVariable);
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
-  constexpr std::string_view kOn[] = {"1", "true", "yes", "on"};
-  constexpr std::string_view kOff[] = {"", "0", "false", "no", "off"};
-  if (std::ranges::find(kOn, text) != std::end(kOn)) return true;
-  if (std::ranges::find(kOff, text) == std::end(kOff)) {
+  const std::string text = os::environment(kLogVariable);
+  const std::optional<bool> on = parse_truth(text);
+  if (!on && !text.empty()) {
     warn(fmt::format("{}={}: neither on nor off; off is used", kLogVariable, text));
   }
-  return false;
+  return on.value_or(false);
 }
 
 void print(const std::string& line) { std::fprintf(stderr, "weft: %s\n", line.c_str()); }

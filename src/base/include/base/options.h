@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -78,6 +79,9 @@ struct OptionVariable {
   // Stores the value of that text. Error: EINVAL with the range; the option is unchanged.
   std::function<Status(Options&, std::string_view)> parse;
 };
+
+// A truth value in one of the spellings that Options::from_environment() takes; else none.
+std::optional<bool> parse_truth(std::string_view text);
 
 // All of them: the only place that knows names, ranges and texts.
 std::span<const OptionVariable> option_variables();
