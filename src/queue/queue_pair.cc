@@ -27,8 +27,6 @@ namespace {
 
 constexpr std::uint64_t kAtomicBytes = 8;
 constexpr std::uint8_t kMostRetries = 7;
-// A program that polls in such intervals does so again soon.
-constexpr auto kPollsOften = std::chrono::microseconds(20);
 constexpr std::uint8_t kMostTimerCode = 31;
 
 bool is_connected(QpType type) { return type != QpType::kUd; }
@@ -382,7 +380,7 @@ int QueuePair::post(const QpSendRequest& wanted) {
 // port is to look, if that is earlier than it would.
 Time QueuePair::posted() {
   const Time now = Time::clock::now();
-  emit(false, now - setup_.port->polled_at() < kPollsOften, now);
+  emit(false, setup_.port->is_polled_often(now), now);
   const Time due = send_due();
   return due < announced_ ? announced_ = due : Time::max();
 }
@@ -448,7 +446,6 @@ std::string QueuePair::name_of_peer() const {
 
 // The sentences for the user (RefusalLog). With the send lock held.
 void QueuePair::explain(const SendSlot& slot, CompletionStatus status, std::uint8_t reason) {
-  if (setup_.refusals == nullptr) return;
   const char* const why = reason != 0 ? memory::describe(static_cast<memory::AccessError>(reason))
                                       : "the peer gives no reason";
   const bool by_rule = status == CompletionStatus::kRemoteInvalidRequest && reason != 0;
@@ -469,7 +466,7 @@ void QueuePair::explain(const SendSlot& slot, CompletionStatus status, std::uint
 
 // The same about a request of the peer. With the port's lock held.
 void QueuePair::explain_refusal() {
-  if (!target_->take_refusal() || setup_.refusals == nullptr) return;
+  if (!target_->take_refusal()) return;
   setup_.refusals->of_peer([this, &target = *target_] {
     return fmt::format("QP {:#x} refused a request of {}: {}", qpn(), name_of_peer(),
                        target.explanation());
@@ -506,7 +503,7 @@ void QueuePair::flush_receive(std::uint64_t id) {
 void QueuePair::received(const ReceiveEnding& receive, device::CompletionQueue* completions) {
   const bool failed = receive.status != CompletionStatus::kSuccess;
   if (failed && receive.status != CompletionStatus::kFlushed) receive_failed_ = true;
-  if (receive.status == CompletionStatus::kLocalProtection && setup_.refusals != nullptr) {
+  if (receive.status == CompletionStatus::kLocalProtection) {
     setup_.refusals->own([&] {
       return fmt::format("QP {:#x}: a receive (wr_id {:#x}) may not use its buffer: {}", qpn(),
                          receive.id, memory::describe(receive.reason));

@@ -89,14 +89,19 @@ class QpPort final : public device::Engine {
   bool fall_asleep() override;
   void wake_up() override;
   int wake_fd() const override { return wake_.fd(); }
-  // When packets were looked for last. Any thread.
-  Time polled_at() const { return polled_at_.load(std::memory_order_relaxed); }
+  // A poll before `now` was so recent that there will be another one soon. Any thread.
+  bool is_polled_often(Time now) const {
+    return now - polled_at_.load(std::memory_order_relaxed) < kOften;
+  }
   unsigned polls() override { return polls_.load(std::memory_order_relaxed); }
   Arrivals arrivals() override {
     return {taken_.load(std::memory_order_relaxed), late_.load(std::memory_order_relaxed)};
   }
 
  private:
+  // Interval between polls of a program that polls again and again.
+  static constexpr auto kOften = std::chrono::microseconds(20);
+
   QpPort(std::shared_ptr<device::Device> device, os::WakeSet wake);
   Status open_number() WEFT_REQUIRES(lock_);
   void take_packets() WEFT_REQUIRES(lock_);
@@ -113,7 +118,7 @@ class QpPort final : public device::Engine {
   std::shared_ptr<device::ProgressThread> thread_;
   device::EngineUses uses_;
 
-  mutable Mutex lock_;
+  Mutex lock_;
   Mutex transmit_lock_;
   std::vector<std::unique_ptr<roce::PacketPort>> numbers_ WEFT_GUARDED_BY(lock_);
   std::vector<PortClient*> touched_ WEFT_GUARDED_BY(lock_);

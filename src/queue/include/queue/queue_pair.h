@@ -56,7 +56,7 @@ struct QpSetup {
   bool all_signaled = false;
   bool selective = true;  // towards Weft's hosts: selective repeat, else go-back-N
   QpEventSink* events = nullptr;
-  RefusalLog* refusals = nullptr;  // sentences about refused accesses
+  RefusalLog* refusals = nullptr;  // not null: sentences about refused accesses
 };
 
 // A queue pair. Posts, modify() and query() may be called by any thread; the end of its life by
