@@ -42,10 +42,9 @@ std::size_t Requester::next(Time now, std::span<std::byte> out) {
   return *length;
 }
 
-// Work that has a status of its own ends a connection when it is the oldest: all before it ends
-// well.
+// Work that cannot be sent, or whose answer cannot be taken, has a status of its own. It ends a
+// connection when it is the oldest: all before it ends well.
 void Requester::stop() {
-  stopped_ = true;
   packetizer_.stop();
   const bool waits = settings_.kind != wire::Transport::kReliableDatagram &&
                      queue_.front().status == CompletionStatus::kSuccess;

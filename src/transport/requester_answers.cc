@@ -217,7 +217,7 @@ void Requester::settle() {
     black_hole_.refute();
     if (const auto end = queue_.pop()) sink_.ended(*end);
   }
-  if (stopped_ && !queue_.empty() && !failed_) stop();
+  if (packetizer_.stopped() && !queue_.empty() && !failed_) stop();
   const bool all = in_flight_.unacknowledged() == 0 && queue_.awaited() == 0;
   if (queue_.empty() || all) timer_.stop();
 }

@@ -47,6 +47,7 @@ class Packetizer {
   bool paused() const { return paused_; }
   // No more packets leave for the first time.
   void stop() { stopped_ = true; }
+  bool stopped() const { return stopped_; }
   void restart();
 
   // The peer owes an acknowledgement or a value.

@@ -128,7 +128,6 @@ class Requester {
   RetryTimer timer_;
   Psn restarted_from_;  // the first packet number since the last restart
   bool failed_ = false;
-  bool stopped_ = false;  // work cannot be sent, or its answer not be taken: it ends the flow
 };
 
 }  // namespace weft::transport
