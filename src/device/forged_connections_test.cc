@@ -194,7 +194,7 @@ TEST_F(MailboxConnectionsTest, ARequestInASlotRefusesItsSource) {
 }
 
 TEST_F(MailboxConnectionsTest, ARequestIsSentToAnAddressOfThisHost) {
-  const auto way = std::move(shm::MadSender::open(acceptor->sender, listener->address)).value();
+  const auto sender = std::move(shm::MadSender::open(acceptor->sender, listener->address)).value();
   std::uint32_t number = 0;
   for (const char* const host : {"127.0.0.9", "192.0.2.1", "::1"}) {
     wire::CmReq req = rdm::write_request({.me = {.context = ++number, .path_mtu = kLeastPathMtu},
@@ -202,7 +202,7 @@ TEST_F(MailboxConnectionsTest, ARequestIsSentToAnAddressOfThisHost) {
                                           .listener = os::address_of(host, 7300)});
     req.service = rdm::connection_service(7300);
     req.local_id = number;
-    ASSERT_TRUE(way->send(datagram(req)).ok());
+    ASSERT_TRUE(sender->send(datagram(req)).ok());
     listener->poll();
     ASSERT_EQ(listener->requests.size(), number);
     const os::SocketAddress& asked = listener->requests.back().second.asked;
@@ -238,9 +238,9 @@ TEST_F(MailboxConnectionsTest, DatagramsOfNonsenseChangeNothing) {
 }
 
 TEST_F(MailboxConnectionsTest, ARequestWithoutAnAddressIsMalformed) {
-  const auto way = std::move(shm::MadSender::open(acceptor->sender, listener->address)).value();
+  const auto sender = std::move(shm::MadSender::open(acceptor->sender, listener->address)).value();
   acceptor->sender.address = os::SocketAddress();
-  ASSERT_TRUE(way->send(datagram(some_request(1))).ok());
+  ASSERT_TRUE(sender->send(datagram(some_request(1))).ok());
   listener->poll();
   EXPECT_EQ(listener->stats.of(Stat::kMalformedPackets), 1U);
   EXPECT_THAT(listener->requests, IsEmpty());
@@ -249,10 +249,10 @@ TEST_F(MailboxConnectionsTest, ARequestWithoutAnAddressIsMalformed) {
 // They name a port that is not there, as its process would that has died.
 TEST_F(MailboxConnectionsTest, RequestsOfAPortThatIsGoneEnd) {
   Party other(directory, 7303);
-  const auto way = std::move(shm::MadSender::open(other.sender, listener->address)).value();
+  const auto sender = std::move(shm::MadSender::open(other.sender, listener->address)).value();
   other.sender.address = os::loopback(7999);
   for (std::uint32_t i = 1; i <= 100; ++i)
-    ASSERT_TRUE(way->send(datagram(some_request(i))).ok() || (listener->poll(), true));
+    ASSERT_TRUE(sender->send(datagram(some_request(i))).ok() || (listener->poll(), true));
   listener->poll();
   const std::size_t reported = listener->requests.size();
   EXPECT_GE(reported, 64u);
@@ -261,8 +261,8 @@ TEST_F(MailboxConnectionsTest, RequestsOfAPortThatIsGoneEnd) {
 
 // Leaves no room for a datagram.
 void fill(const Party& listener, const Party& from) {
-  const auto way = std::move(shm::MadSender::open(from.sender, listener.address)).value();
-  while (way->send(datagram(wire::CmRtu{})).ok()) {
+  const auto sender = std::move(shm::MadSender::open(from.sender, listener.address)).value();
+  while (sender->send(datagram(wire::CmRtu{})).ok()) {
   }
 }
 

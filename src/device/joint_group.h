@@ -11,29 +11,29 @@
 
 namespace weft::device {
 
-// The ways by each link to the members that it leads to. No member is reached by two.
+// A sender on each link to the members that it leads to. No member is reached by two.
 class JointGroupFlow final : public link::UnreliableFlow {
  public:
-  explicit JointGroupFlow(std::vector<std::unique_ptr<link::Flow>> ways)
-      : senders_(std::move(ways)) {}
+  explicit JointGroupFlow(std::vector<std::unique_ptr<link::Flow>> senders)
+      : senders_(std::move(senders)) {}
 
   link::Outcome send(const link::SendRequest& request) override {
     link::Outcome all;
-    for (const auto& way : senders_) {
-      const link::Outcome one = way->send(request);
+    for (const auto& sender : senders_) {
+      const link::Outcome one = sender->send(request);
       if (all.state == link::Outcome::State::kDone) all = one;
     }
     return all;
   }
   bool ready() const override {
-    return std::ranges::any_of(senders_, [](const auto& way) { return way->ready(); });
+    return std::ranges::any_of(senders_, [](const auto& sender) { return sender->ready(); });
   }
   void progress(link::FlowSink& sink) override {
-    for (const auto& way : senders_) way->progress(sink);
+    for (const auto& sender : senders_) sender->progress(sink);
   }
   link::PeerState check_peer(link::FlowSink& sink) override {
     link::PeerState last = link::PeerState::kAlive;
-    for (const auto& way : senders_) last = way->check_peer(sink);
+    for (const auto& sender : senders_) last = sender->check_peer(sink);
     return last;
   }
 

@@ -116,11 +116,11 @@ Result<link::ConnectionNumber> MailboxConnections::request(const os::SocketAddre
                                                            std::span<const std::byte> data,
                                                            link::ConnectionUser& user) {
   if (const Status fits = rdm::check_connection_data(data); !fits) return fits.error();
-  auto path = mads_.sender_to(listener);
-  if (!path) return path.error();
+  auto sender = mads_.sender_to(listener);
+  if (!sender) return sender.error();
   ConnectionEnd asking;
   asking.user = &user;
-  asking.listener = std::move(path).value();
+  asking.listener = std::move(sender).value();
   asking.deadline = os::coarse_now() + options_.request_timeout;
   cm::ConnectRequest wanted;
   wanted.to = remote_at(listener);
@@ -140,8 +140,8 @@ Result<link::ConnectionNumber> MailboxConnections::accept(const link::Connection
                                                           std::span<const std::byte> data,
                                                           link::ConnectionUser& user) {
   if (const Status fits = rdm::check_connection_data(data); !fits) return fits.error();
-  auto path = link_.connect(request.peer);
-  if (!path) return path.error();
+  auto flow = link_.connect(request.peer);
+  if (!flow) return flow.error();
   const auto adopted = adopt(agent_, request, *this);
   if (!adopted) return Error{ENOENT, "the request is accepted already"};
   const cm::ConnectionId id = adopted.value();
@@ -149,7 +149,7 @@ Result<link::ConnectionNumber> MailboxConnections::accept(const link::Connection
   end.user = &user;
   end.stage = EndStage::kAccepted;
   end.deadline = os::coarse_now() + options_.peer_timeout;
-  end.facing = std::move(path).value();
+  end.facing = std::move(flow).value();
   cm::AcceptRequest reply;
   reply.rep = rdm::write_reply({introduce(), {}});
   reply.more.assign(data.begin(), data.end());
@@ -212,9 +212,9 @@ void MailboxConnections::send(const cm::Remote& to, cm::ConnectionId id,
   ConnectionEnd* const end = starting_ != nullptr ? starting_ : find(id);
   const bool asks = end != nullptr && end->stage == EndStage::kAsked && end->facing == nullptr;
   if (end != nullptr && !asks) {
-    const std::shared_ptr<link::Flow> path =
+    const std::shared_ptr<link::Flow> flow =
         end->facing != nullptr ? end->facing : end->established.lock();
-    send_error_ = path != nullptr ? send_over(*path, shortened(message)) : ECONNRESET;
+    send_error_ = flow != nullptr ? send_over(*flow, shortened(message)) : ECONNRESET;
   } else if (id != 0 || in_datagram_) {
     const auto place = mads_.send(to.address, id, message);
     if (starting_ != nullptr) starting_->req = place;
@@ -307,13 +307,13 @@ void MailboxConnections::on_request(const cm::CmEvent& event) {
 }
 
 void MailboxConnections::on_reply(const cm::CmEvent& event, ConnectionEnd& end) {
-  auto path = link_.connect(event.remote.address);
-  if (!path) {
-    const int error = path.error().code;
+  auto flow = link_.connect(event.remote.address);
+  if (!flow) {
+    const int error = flow.error().code;
     return fail(event.id, shm::means_absent(error) ? ECONNRESET : error);
   }
   end.listener.reset();
-  end.facing = std::move(path).value();
+  end.facing = std::move(flow).value();
   static_cast<void>(agent_.confirm(event.id, {}, os::coarse_now()));
   if (send_error_ != 0) return fail(event.id, ECONNRESET);
   establish(event.id, end, event.more);

@@ -50,7 +50,7 @@ class ProgressThread {
     unsigned late = 0;    // its count of late arrivals when the thread looked last
     // How often more the thread serves it in vain although the program polls it.
     unsigned attempts = 0;
-    Time due{};  // when to look at it again, unless it is rung for
+    Time due{};  // when to look at it again, unless it is woken
     Backoff backoff;
   };
   // What a fork of the process has to take care of.
