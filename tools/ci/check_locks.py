@@ -8,17 +8,13 @@ Lets clang's thread safety analysis read the sources that include base/mutex.h, 
 """
 import argparse
 import concurrent.futures
-import json
 import os
 import pathlib
 import re
-import shlex
 import subprocess
 import sys
 
-HERE = pathlib.Path(__file__).resolve().parent
-LEFT_OUT = ('_test', '_support', '_bench', '_fuzz')
-
+from run_tidy import HERE, compile_commands, is_examined
 
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.M)
 
@@ -39,15 +35,18 @@ def has_annotations(path, headers):
     return 'base/mutex.h' in named or any(h.endswith('/' + name) for name in named for h in headers)
 
 
-def analyse(entry):
+def analyse(job):
     """(exit status, output) of the analysis of one file."""
-    words = shlex.split(entry['command'])
-    options = [w for w in words if w.startswith(('-I', '-D', '-isystem', '-std'))]
-    follows = [w for first, w in zip(words, words[1:]) if first == '-isystem']
+    path, words, directory = job
+    options = []
+    for word, following in zip(words, [*words[1:], '']):
+        if word.startswith(('-I', '-D', '-std')):
+            options.append(word)
+        elif word == '-isystem':
+            options += [word, following]
     command = ['clang++', '-fsyntax-only', '-Wno-everything', '-Wthread-safety', '-Werror=thread-safety',
-               '-isystem', str(HERE / 'clang14'), *[w for w in options if w != '-isystem'],
-               *(word for folder in follows for word in ('-isystem', folder)), entry['file']]
-    done = subprocess.run(command, cwd=entry['directory'], capture_output=True, text=True, check=False)
+               '-isystem', str(HERE / 'clang14'), *options, str(path)]
+    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -59,19 +58,15 @@ def main():
     options = parser.parse_args()
     root = options.root.resolve()
     headers = annotated_headers(root)
-    entries = []
-    for entry in json.loads((options.build / 'compile_commands.json').read_text()):
-        path = pathlib.Path(entry['file'])
-        of_product = (root / 'src') in path.parents and not path.stem.endswith(LEFT_OUT)
-        if of_product and has_annotations(path, headers):
-            entries.append(entry)
+    jobs = [job for job in compile_commands(options.build)
+            if is_examined(job[0], root) and has_annotations(job[0], headers)]
     bad = 0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for status, output in pool.map(analyse, entries):
+        for status, output in pool.map(analyse, jobs):
             bad += status != 0
             print(output, end='')
-    print(f'locks: {len(entries)} files analysed, {bad} violate the rules')
-    return 1 if bad or not entries else 0
+    print(f'locks: {len(jobs)} files analysed, {bad} violate the rules')
+    return 1 if bad or not jobs else 0
 
 
 if __name__ == '__main__':
