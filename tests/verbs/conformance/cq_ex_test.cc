@@ -48,21 +48,15 @@ class ExtendedPolling : public testing::Test {
     queue = create(end.context(), wanted);
     ASSERT_NE(queue, nullptr);
     cq = reinterpret_cast<ibv_cq_ex*>(queue.get());
-    ibv_qp_init_attr attributes{};
-    attributes.send_cq = attributes.recv_cq = queue.get();
-    attributes.cap = {64, 64, 1, 1, 0};
-    attributes.qp_type = IBV_QPT_RC;
+    ibv_qp_init_attr attributes = reliable_setup(queue.get(), {64, 64, 1, 1, 0});
     attributes.sq_sig_all = 1;
     qp.reset(ibv_create_qp(end.pd(), &attributes));
     ASSERT_NE(qp, nullptr);
     ibv_qp_attr usual = end.usual();
     usual.dest_qp_num = qp->qp_num;
-    usual.qp_state = IBV_QPS_INIT;
-    ASSERT_EQ(ibv_modify_qp(qp.get(), &usual, mask_to_init(IBV_QPT_RC)), 0);
-    usual.qp_state = IBV_QPS_RTR;
-    ASSERT_EQ(ibv_modify_qp(qp.get(), &usual, mask_to_rtr(IBV_QPT_RC)), 0);
-    usual.qp_state = IBV_QPS_RTS;
-    ASSERT_EQ(ibv_modify_qp(qp.get(), &usual, mask_to_rts(IBV_QPT_RC)), 0);
+    ASSERT_EQ(move_to(qp.get(), IBV_QPS_INIT, usual), 0);
+    ASSERT_EQ(move_to(qp.get(), IBV_QPS_RTR, usual), 0);
+    ASSERT_EQ(move_to(qp.get(), IBV_QPS_RTS, usual), 0);
   }
   void exchange() {
     ReceiveRequest receive({end.part(4096, 64)}, 5);
@@ -128,9 +122,7 @@ TEST_F(ExtendedPolling, ReadsTheFieldsOneByOne) {
 
 TEST_F(ExtendedPolling, HandsOutErrorsToo) {
   make(0);
-  ibv_qp_attr error{};
-  error.qp_state = IBV_QPS_ERR;
-  ASSERT_EQ(ibv_modify_qp(qp.get(), &error, IBV_QP_STATE), 0);
+  ASSERT_EQ(move_to(qp.get(), IBV_QPS_ERR), 0);
   exchange();
   ASSERT_EQ(start(), 0);
   EXPECT_EQ(cq->status, IBV_WC_WR_FLUSH_ERR);

@@ -133,21 +133,15 @@ class Notified : public testing::Test {
   Notified() : channel(ibv_create_comp_channel(two.b.context())) {
     EXPECT_NE(channel, nullptr);
     cq.reset(ibv_create_cq(two.b.context(), 16, this, channel.get(), 0));
-    ibv_qp_init_attr wanted{};
-    wanted.send_cq = wanted.recv_cq = cq.get();
-    wanted.cap = {16, 16, 1, 1, 0};
-    wanted.qp_type = IBV_QPT_RC;
+    ibv_qp_init_attr wanted = reliable_setup(cq.get(), {16, 16, 1, 1, 0});
     wanted.sq_sig_all = 1;
     qp.reset(ibv_create_qp(two.b.pd(), &wanted));
     EXPECT_NE(qp, nullptr);
     ibv_qp_attr attributes = two.b.usual();
     attributes.dest_qp_num = two.a.qp()->qp_num;
-    attributes.qp_state = IBV_QPS_INIT;
-    EXPECT_EQ(ibv_modify_qp(qp.get(), &attributes, mask_to_init(IBV_QPT_RC)), 0);
-    attributes.qp_state = IBV_QPS_RTR;
-    EXPECT_EQ(ibv_modify_qp(qp.get(), &attributes, mask_to_rtr(IBV_QPT_RC)), 0);
-    attributes.qp_state = IBV_QPS_RTS;
-    EXPECT_EQ(ibv_modify_qp(qp.get(), &attributes, mask_to_rts(IBV_QPT_RC)), 0);
+    EXPECT_EQ(move_to(qp.get(), IBV_QPS_INIT, attributes), 0);
+    EXPECT_EQ(move_to(qp.get(), IBV_QPS_RTR, attributes), 0);
+    EXPECT_EQ(move_to(qp.get(), IBV_QPS_RTS, attributes), 0);
     two.a.connect(qp->qp_num);
   }
   void receive(std::uint64_t id) {
@@ -215,9 +209,7 @@ TEST_F(Notified, OfSolicitedCompletionsAlone) {
 TEST_F(Notified, OfAnErrorThoughItIsNotSolicited) {
   receive(1);
   ASSERT_EQ(ibv_req_notify_cq(cq.get(), 1), 0);
-  ibv_qp_attr error{};
-  error.qp_state = IBV_QPS_ERR;
-  ASSERT_EQ(ibv_modify_qp(qp.get(), &error, IBV_QP_STATE), 0);
+  ASSERT_EQ(move_to(qp.get(), IBV_QPS_ERR), 0);
   take_event();
   EXPECT_EQ(poll(), 1);
 }

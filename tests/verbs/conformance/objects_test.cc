@@ -161,7 +161,7 @@ TEST(OverwrittenHandle, IsNoticedByModifyAndQuery) {
   attributes.qp_state = IBV_QPS_INIT;
   ibv_qp_init_attr initial{};
   ++end.qp()->handle;
-  EXPECT_PRED1(is_refused, ibv_modify_qp(end.qp(), &attributes, mask_to_init(IBV_QPT_RC)));
+  EXPECT_PRED1(is_refused, ibv_modify_qp(end.qp(), &attributes, mask_to(IBV_QPS_INIT, IBV_QPT_RC)));
   EXPECT_PRED1(is_refused, ibv_query_qp(end.qp(), &attributes, 0, &initial));
   --end.qp()->handle;
   ibv_srq_attr shared{4, 1, 0};
@@ -216,10 +216,8 @@ TEST_F(Unacknowledged, EventOfAQueuePairDelaysItsEnd) {
   ibv_qp* const qp = ibv_create_qp(pd.get(), &wanted);
   ASSERT_NE(qp, nullptr);
   ibv_qp_attr attributes = usual_attributes(gid_of(context.get()));
-  attributes.qp_state = IBV_QPS_INIT;
-  ASSERT_EQ(ibv_modify_qp(qp, &attributes, mask_to_init(IBV_QPT_RC)), 0);
-  attributes.qp_state = IBV_QPS_ERR;
-  ASSERT_EQ(ibv_modify_qp(qp, &attributes, IBV_QP_STATE), 0);
+  ASSERT_EQ(move_to(qp, IBV_QPS_INIT, attributes), 0);
+  ASSERT_EQ(move_to(qp, IBV_QPS_ERR), 0);
   ibv_async_event event = take(context.get());
   EXPECT_EQ(event.event_type, IBV_EVENT_QP_LAST_WQE_REACHED);
   waits([&] { return ibv_destroy_qp(qp); }, [&] { ibv_ack_async_event(&event); });
@@ -231,20 +229,15 @@ TEST_F(Unacknowledged, EventOfACompletionChannelDelaysTheEndOfTheQueue) {
   ibv_cq* const cq = ibv_create_cq(end.context(), 4, nullptr, channel.get(), 0);
   ASSERT_NE(cq, nullptr);
   {
-    ibv_qp_init_attr wanted{};
-    wanted.send_cq = wanted.recv_cq = cq;
-    wanted.qp_type = IBV_QPT_RC;
-    wanted.cap = {1, 1, 1, 1, 0};
+    ibv_qp_init_attr wanted = reliable_setup(cq, {1, 1, 1, 1, 0});
     const Owned<ibv_qp> qp(ibv_create_qp(end.pd(), &wanted));
     ASSERT_EQ(ibv_req_notify_cq(cq, 0), 0);
     ibv_qp_attr attributes = end.usual();
-    attributes.qp_state = IBV_QPS_INIT;
-    ASSERT_EQ(ibv_modify_qp(qp.get(), &attributes, mask_to_init(IBV_QPT_RC)), 0);
+    ASSERT_EQ(move_to(qp.get(), IBV_QPS_INIT, attributes), 0);
     ReceiveRequest request({end.part(0, 8)});
     ibv_recv_wr* bad = nullptr;
     ASSERT_EQ(ibv_post_recv(qp.get(), request.get(), &bad), 0);
-    attributes.qp_state = IBV_QPS_ERR;
-    ASSERT_EQ(ibv_modify_qp(qp.get(), &attributes, IBV_QP_STATE), 0);
+    ASSERT_EQ(move_to(qp.get(), IBV_QPS_ERR), 0);
     ibv_cq* of = nullptr;
     void* context = nullptr;
     ASSERT_EQ(ibv_get_cq_event(channel.get(), &of, &context), 0);
@@ -270,12 +263,9 @@ TEST_F(Unacknowledged, EventOfASharedQueueDelaysItsEnd) {
     const Owned<ibv_qp> qp(ibv_create_qp(b.pd(), &wanted));
     ibv_qp_attr attributes = b.usual();
     attributes.dest_qp_num = a.qp()->qp_num;
-    attributes.qp_state = IBV_QPS_INIT;
-    ASSERT_EQ(ibv_modify_qp(qp.get(), &attributes, mask_to_init(IBV_QPT_RC)), 0);
-    attributes.qp_state = IBV_QPS_RTR;
-    ASSERT_EQ(ibv_modify_qp(qp.get(), &attributes, mask_to_rtr(IBV_QPT_RC)), 0);
-    attributes.qp_state = IBV_QPS_RTS;
-    ASSERT_EQ(ibv_modify_qp(qp.get(), &attributes, mask_to_rts(IBV_QPT_RC)), 0);
+    ASSERT_EQ(move_to(qp.get(), IBV_QPS_INIT, attributes), 0);
+    ASSERT_EQ(move_to(qp.get(), IBV_QPS_RTR, attributes), 0);
+    ASSERT_EQ(move_to(qp.get(), IBV_QPS_RTS, attributes), 0);
     a.connect(qp->qp_num);
     ReceiveRequest request({b.part(0, 8)});
     ibv_recv_wr* bad = nullptr;
@@ -295,21 +285,16 @@ TEST_F(Unacknowledged, EventOfAnOverrunDelaysTheEndOfTheQueue) {
   ibv_cq* const cq = ibv_create_cq(end.context(), 1, nullptr, nullptr, 0);
   ASSERT_NE(cq, nullptr);
   {
-    ibv_qp_init_attr wanted{};
-    wanted.send_cq = wanted.recv_cq = cq;
-    wanted.qp_type = IBV_QPT_RC;
-    wanted.cap = {1, 4, 1, 1, 0};
+    ibv_qp_init_attr wanted = reliable_setup(cq, {1, 4, 1, 1, 0});
     const Owned<ibv_qp> qp(ibv_create_qp(end.pd(), &wanted));
     ibv_qp_attr attributes = end.usual();
-    attributes.qp_state = IBV_QPS_INIT;
-    ASSERT_EQ(ibv_modify_qp(qp.get(), &attributes, mask_to_init(IBV_QPT_RC)), 0);
+    ASSERT_EQ(move_to(qp.get(), IBV_QPS_INIT, attributes), 0);
     for (int i = 0; i < 4; ++i) {
       ReceiveRequest request({end.part(0, 8)});
       ibv_recv_wr* bad = nullptr;
       ASSERT_EQ(ibv_post_recv(qp.get(), request.get(), &bad), 0);
     }
-    attributes.qp_state = IBV_QPS_ERR;
-    ASSERT_EQ(ibv_modify_qp(qp.get(), &attributes, IBV_QP_STATE), 0);
+    ASSERT_EQ(move_to(qp.get(), IBV_QPS_ERR), 0);
   }
   ibv_async_event event = take(end.context());
   EXPECT_EQ(event.event_type, IBV_EVENT_CQ_ERR);

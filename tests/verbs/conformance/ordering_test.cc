@@ -102,10 +102,8 @@ TEST(Order, AtomicOperationsOfTwoQueuePairsExcludeEachOther) {
   ASSERT_NE(other, nullptr);
   ibv_qp_attr attributes = target.usual();
   attributes.dest_qp_num = second.qp()->qp_num;
-  attributes.qp_state = IBV_QPS_INIT;
-  ASSERT_EQ(ibv_modify_qp(other.get(), &attributes, mask_to_init(IBV_QPT_RC)), 0);
-  attributes.qp_state = IBV_QPS_RTR;
-  ASSERT_EQ(ibv_modify_qp(other.get(), &attributes, mask_to_rtr(IBV_QPT_RC)), 0);
+  ASSERT_EQ(move_to(other.get(), IBV_QPS_INIT, attributes), 0);
+  ASSERT_EQ(move_to(other.get(), IBV_QPS_RTR, attributes), 0);
   target.connect(first.qp()->qp_num);
   first.connect(target.qp()->qp_num);
   second.connect(other->qp_num);

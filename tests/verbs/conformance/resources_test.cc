@@ -103,10 +103,7 @@ TEST(Descriptors, AreNotNeededByEveryQueueAndQueuePair) {
   for (int i = 0; i < 100; ++i) {
     queues.emplace_back(ibv_create_cq(context.get(), 4, nullptr, nullptr, 0));
     ASSERT_NE(queues.back(), nullptr);
-    ibv_qp_init_attr wanted{};
-    wanted.send_cq = wanted.recv_cq = queues.back().get();
-    wanted.qp_type = IBV_QPT_RC;
-    wanted.cap = {1, 1, 1, 1, 0};
+    ibv_qp_init_attr wanted = reliable_setup(queues.back().get(), {1, 1, 1, 1, 0});
     pairs.emplace_back(ibv_create_qp(pd.get(), &wanted));
     ASSERT_NE(pairs.back(), nullptr);
   }
@@ -121,10 +118,7 @@ TEST(Descriptors, AreNotNeededByEveryQueueAndQueuePair) {
 TEST(Descriptors, AreNeededForMoreQueuePairsThanAPortHas) {
   Pair two;
   std::vector<Owned<ibv_qp>> pairs;
-  ibv_qp_init_attr wanted{};
-  wanted.send_cq = wanted.recv_cq = two.a.receives();
-  wanted.qp_type = IBV_QPT_RC;
-  wanted.cap = {1, 1, 1, 1, 0};
+  ibv_qp_init_attr wanted = reliable_setup(two.a.receives(), {1, 1, 1, 1, 0});
   int error = 0;
   {
     const FewDescriptors few(0);
@@ -164,10 +158,7 @@ TEST(Memory, IsNeededForLargeQueues) {
   ASSERT_EQ(::setrlimit(RLIMIT_AS, &little), 0);
   int error = 0;
   while (error == 0 && pairs.size() < 100) {
-    ibv_qp_init_attr wanted{};
-    wanted.send_cq = wanted.recv_cq = two.a.receives();
-    wanted.qp_type = IBV_QPT_RC;
-    wanted.cap = {16'384, 16'384, 16, 16, 512};
+    ibv_qp_init_attr wanted = reliable_setup(two.a.receives(), {16'384, 16'384, 16, 16, 512});
     errno = 0;
     pairs.emplace_back(ibv_create_qp(two.a.pd(), &wanted));
     if (pairs.back() == nullptr) error = errno;
@@ -192,10 +183,7 @@ TEST(ManyQueuePairs, HaveNumbersThatRestAfterUse) {
   End end;
   std::uint32_t last = 0;
   for (int i = 0; i < 300; ++i) {
-    ibv_qp_init_attr wanted{};
-    wanted.send_cq = wanted.recv_cq = end.receives();
-    wanted.qp_type = IBV_QPT_RC;
-    wanted.cap = {1, 1, 1, 1, 0};
+    ibv_qp_init_attr wanted = reliable_setup(end.receives(), {1, 1, 1, 1, 0});
     const Owned<ibv_qp> qp(ibv_create_qp(end.pd(), &wanted));
     ASSERT_NE(qp, nullptr);
     ASSERT_NE(qp->qp_num, last);
@@ -210,10 +198,7 @@ TEST(ManyQueuePairs, OfOneQueueAreReachedByTheirNumbers) {
   std::vector<Owned<ibv_qp>> pairs;
   std::vector<std::uint32_t> ports;
   for (std::size_t i = 0; i < kMany; ++i) {
-    ibv_qp_init_attr wanted{};
-    wanted.send_cq = wanted.recv_cq = a.receives();
-    wanted.qp_type = IBV_QPT_RC;
-    wanted.cap = {2, 2, 1, 1, 0};
+    ibv_qp_init_attr wanted = reliable_setup(a.receives(), {2, 2, 1, 1, 0});
     wanted.sq_sig_all = 1;
     pairs.emplace_back(ibv_create_qp(a.pd(), &wanted));
     ASSERT_NE(pairs.back(), nullptr) << i;
@@ -226,12 +211,9 @@ TEST(ManyQueuePairs, OfOneQueueAreReachedByTheirNumbers) {
   for (std::size_t i = 0; i < kMany; ++i) {
     ibv_qp_attr attributes = a.usual();
     attributes.dest_qp_num = pairs[(i + kMany / 2) % kMany]->qp_num;
-    attributes.qp_state = IBV_QPS_INIT;
-    ASSERT_EQ(ibv_modify_qp(pairs[i].get(), &attributes, mask_to_init(IBV_QPT_RC)), 0);
-    attributes.qp_state = IBV_QPS_RTR;
-    ASSERT_EQ(ibv_modify_qp(pairs[i].get(), &attributes, mask_to_rtr(IBV_QPT_RC)), 0);
-    attributes.qp_state = IBV_QPS_RTS;
-    ASSERT_EQ(ibv_modify_qp(pairs[i].get(), &attributes, mask_to_rts(IBV_QPT_RC)), 0);
+    ASSERT_EQ(move_to(pairs[i].get(), IBV_QPS_INIT, attributes), 0);
+    ASSERT_EQ(move_to(pairs[i].get(), IBV_QPS_RTR, attributes), 0);
+    ASSERT_EQ(move_to(pairs[i].get(), IBV_QPS_RTS, attributes), 0);
   }
   for (std::size_t i = 0; i < kMany; ++i) {
     ReceiveRequest receive({a.part(0, 64)}, 1000 + i);

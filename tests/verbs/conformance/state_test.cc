@@ -44,18 +44,7 @@ class AnyPair {
     if (change) change(attributes);
     return ibv_modify_qp(qp_.get(), &attributes, mask);
   }
-  int mask_to(ibv_qp_state to) const {
-    switch (static_cast<int>(to)) {
-      case IBV_QPS_INIT:
-        return mask_to_init(type_);
-      case IBV_QPS_RTR:
-        return mask_to_rtr(type_);
-      case IBV_QPS_RTS:
-        return mask_to_rts(type_);
-      default:
-        return IBV_QP_STATE;
-    }
-  }
+  int mask_to(ibv_qp_state to) const { return verbs_conformance::mask_to(to, type_); }
   // From RESET to that state.
   void bring_to(ibv_qp_state to) {
     ASSERT_EQ(modify(IBV_QPS_RESET, IBV_QP_STATE), 0);

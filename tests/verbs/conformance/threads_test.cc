@@ -99,17 +99,12 @@ TEST(Threads, DestroyQueuePairsWhileAnotherPolls) {
     while (!over) ibv_poll_cq(end.receives(), 8, wc.data());
   });
   for (int round = 0; round < 100; ++round) {
-    ibv_qp_init_attr wanted{};
-    wanted.send_cq = wanted.recv_cq = end.receives();
-    wanted.qp_type = IBV_QPT_RC;
-    wanted.cap = {16, 16, 1, 1, 0};
+    ibv_qp_init_attr wanted = reliable_setup(end.receives(), {16, 16, 1, 1, 0});
     const Owned<ibv_qp> qp(ibv_create_qp(end.pd(), &wanted));
     ASSERT_NE(qp, nullptr);
     ibv_qp_attr attributes = end.usual();
-    attributes.qp_state = IBV_QPS_INIT;
-    ASSERT_EQ(ibv_modify_qp(qp.get(), &attributes, mask_to_init(IBV_QPT_RC)), 0);
-    attributes.qp_state = IBV_QPS_ERR;
-    ASSERT_EQ(ibv_modify_qp(qp.get(), &attributes, IBV_QP_STATE), 0);
+    ASSERT_EQ(move_to(qp.get(), IBV_QPS_INIT, attributes), 0);
+    ASSERT_EQ(move_to(qp.get(), IBV_QPS_ERR), 0);
     for (int i = 0; i < 8; ++i) {
       SendRequest send(IBV_WR_SEND, {end.part(0, 8)});
       ibv_send_wr* bad = nullptr;
@@ -126,18 +121,13 @@ TEST(Threads, SleepForACompletion) {
   End b;
   const Owned<ibv_comp_channel> channel(ibv_create_comp_channel(b.context()));
   const Owned<ibv_cq> cq(ibv_create_cq(b.context(), 16, nullptr, channel.get(), 0));
-  ibv_qp_init_attr wanted{};
-  wanted.send_cq = wanted.recv_cq = cq.get();
-  wanted.qp_type = IBV_QPT_RC;
-  wanted.cap = {16, 16, 1, 1, 0};
+  ibv_qp_init_attr wanted = reliable_setup(cq.get(), {16, 16, 1, 1, 0});
   const Owned<ibv_qp> qp(ibv_create_qp(b.pd(), &wanted));
   ASSERT_NE(qp, nullptr);
   ibv_qp_attr attributes = b.usual();
   attributes.dest_qp_num = a.qp()->qp_num;
-  attributes.qp_state = IBV_QPS_INIT;
-  ASSERT_EQ(ibv_modify_qp(qp.get(), &attributes, mask_to_init(IBV_QPT_RC)), 0);
-  attributes.qp_state = IBV_QPS_RTR;
-  ASSERT_EQ(ibv_modify_qp(qp.get(), &attributes, mask_to_rtr(IBV_QPT_RC)), 0);
+  ASSERT_EQ(move_to(qp.get(), IBV_QPS_INIT, attributes), 0);
+  ASSERT_EQ(move_to(qp.get(), IBV_QPS_RTR, attributes), 0);
   a.connect(qp->qp_num);
   constexpr int kRounds = 20;
   std::thread sleeping([&] {
@@ -173,10 +163,7 @@ TEST(Threads, SleepWhileQueuePairsOfAnotherPortAreMade) {
   ASSERT_NE(cq, nullptr);
   std::vector<Owned<ibv_qp>> pairs;
   const auto add = [&] {
-    ibv_qp_init_attr wanted{};
-    wanted.send_cq = wanted.recv_cq = cq.get();
-    wanted.qp_type = IBV_QPT_RC;
-    wanted.cap = {1, 1, 1, 1, 0};
+    ibv_qp_init_attr wanted = reliable_setup(cq.get(), {1, 1, 1, 1, 0});
     pairs.emplace_back(ibv_create_qp(b.pd(), &wanted));
     ASSERT_NE(pairs.back(), nullptr);
   };
@@ -193,10 +180,8 @@ TEST(Threads, SleepWhileQueuePairsOfAnotherPortAreMade) {
   ibv_qp* const last = pairs.back().get();
   ibv_qp_attr attributes = b.usual();
   attributes.dest_qp_num = a.qp()->qp_num;
-  attributes.qp_state = IBV_QPS_INIT;
-  ASSERT_EQ(ibv_modify_qp(last, &attributes, mask_to_init(IBV_QPT_RC)), 0);
-  attributes.qp_state = IBV_QPS_RTR;
-  ASSERT_EQ(ibv_modify_qp(last, &attributes, mask_to_rtr(IBV_QPT_RC)), 0);
+  ASSERT_EQ(move_to(last, IBV_QPS_INIT, attributes), 0);
+  ASSERT_EQ(move_to(last, IBV_QPS_RTR, attributes), 0);
   ReceiveRequest request({b.part(0, 8)});
   ibv_recv_wr* bad = nullptr;
   ASSERT_EQ(ibv_post_recv(last, request.get(), &bad), 0);

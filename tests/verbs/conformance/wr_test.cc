@@ -29,12 +29,9 @@ Owned<ibv_qp> create(End& end, ibv_qp_type type, std::uint64_t operations) {
 void connect(End& end, ibv_qp* qp, std::uint32_t peer) {
   ibv_qp_attr attributes = end.usual();
   attributes.dest_qp_num = peer;
-  attributes.qp_state = IBV_QPS_INIT;
-  ASSERT_EQ(ibv_modify_qp(qp, &attributes, mask_to_init(qp->qp_type)), 0);
-  attributes.qp_state = IBV_QPS_RTR;
-  ASSERT_EQ(ibv_modify_qp(qp, &attributes, mask_to_rtr(qp->qp_type)), 0);
-  attributes.qp_state = IBV_QPS_RTS;
-  ASSERT_EQ(ibv_modify_qp(qp, &attributes, mask_to_rts(qp->qp_type)), 0);
+  ASSERT_EQ(move_to(qp, IBV_QPS_INIT, attributes), 0);
+  ASSERT_EQ(move_to(qp, IBV_QPS_RTR, attributes), 0);
+  ASSERT_EQ(move_to(qp, IBV_QPS_RTS, attributes), 0);
 }
 
 // The end `a` has a queue pair that builds requests, `b` the usual one.
@@ -183,9 +180,7 @@ TEST_F(Built, ABatchMayBeEmpty) {
 
 TEST_F(Built, RequestsAreRefusedInAWrongState) {
   ASSERT_EQ(ibv_qp_to_qp_ex(b.qp()), nullptr) << "that was created for ibv_post_send(3) alone";
-  ibv_qp_attr reset{};
-  reset.qp_state = IBV_QPS_RESET;
-  ASSERT_EQ(ibv_modify_qp(pair.get(), &reset, IBV_QP_STATE), 0);
+  ASSERT_EQ(move_to(pair.get(), IBV_QPS_RESET), 0);
   ibv_wr_start(qp);
   add_send(1);
   EXPECT_EQ(ibv_wr_complete(qp), EINVAL);

@@ -48,12 +48,9 @@ class ExtendedConnection : public testing::Test {
   void connect() {
     ibv_qp_attr attributes = usual_attributes(gid_of(context.get()));
     attributes.dest_qp_num = sender->qp()->qp_num;
-    attributes.qp_state = IBV_QPS_INIT;
-    ASSERT_EQ(ibv_modify_qp(target.get(), &attributes, mask_to_init(IBV_QPT_XRC_RECV)), 0);
-    attributes.qp_state = IBV_QPS_RTR;
-    ASSERT_EQ(ibv_modify_qp(target.get(), &attributes, mask_to_rtr(IBV_QPT_XRC_RECV)), 0);
-    attributes.qp_state = IBV_QPS_RTS;
-    ASSERT_EQ(ibv_modify_qp(target.get(), &attributes, mask_to_rts(IBV_QPT_XRC_RECV)), 0);
+    ASSERT_EQ(move_to(target.get(), IBV_QPS_INIT, attributes), 0);
+    ASSERT_EQ(move_to(target.get(), IBV_QPS_RTR, attributes), 0);
+    ASSERT_EQ(move_to(target.get(), IBV_QPS_RTS, attributes), 0);
     sender->connect(target->qp_num);
   }
   void receive(int queue, std::uint64_t id, std::size_t length = 64) {
@@ -170,9 +167,7 @@ TEST_F(ExtendedConnection, AQueueMayGoWhileAMessageArrives) {
   EXPECT_TRUE(sender->is_quiet());
   srqs[0].reset();
   cqs[0].reset();
-  ibv_qp_attr error{};
-  error.qp_state = IBV_QPS_ERR;
-  EXPECT_EQ(ibv_modify_qp(target.get(), &error, IBV_QP_STATE), 0);
+  EXPECT_EQ(move_to(target.get(), IBV_QPS_ERR), 0);
 }
 
 TEST_F(ExtendedConnection, ATargetPostsNothing) {

@@ -8,8 +8,6 @@ namespace {
 bool has_initiator(ibv_qp_type type) { return type == IBV_QPT_RC || type == IBV_QPT_XRC_SEND; }
 bool has_target(ibv_qp_type type) { return type == IBV_QPT_RC || type == IBV_QPT_XRC_RECV; }
 
-}  // namespace
-
 int mask_to_init(ibv_qp_type type) {
   return IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
          (type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS);
@@ -28,6 +26,35 @@ int mask_to_rts(ibv_qp_type type) {
   if (type == IBV_QPT_XRC_RECV) return any | IBV_QP_TIMEOUT;
   if (!has_initiator(type)) return any;
   return any | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+}
+
+}  // namespace
+
+int mask_to(ibv_qp_state state, ibv_qp_type type) {
+  switch (static_cast<int>(state)) {
+    case IBV_QPS_INIT:
+      return mask_to_init(type);
+    case IBV_QPS_RTR:
+      return mask_to_rtr(type);
+    case IBV_QPS_RTS:
+      return mask_to_rts(type);
+    default:
+      return IBV_QP_STATE;
+  }
+}
+
+int move_to(ibv_qp* qp, ibv_qp_state state, const ibv_qp_attr& with) {
+  ibv_qp_attr attributes = with;
+  attributes.qp_state = state;
+  return ibv_modify_qp(qp, &attributes, mask_to(state, qp->qp_type));
+}
+
+ibv_qp_init_attr reliable_setup(ibv_cq* queue, const ibv_qp_cap& capacities) {
+  ibv_qp_init_attr wanted{};
+  wanted.send_cq = wanted.recv_cq = queue;
+  wanted.qp_type = IBV_QPT_RC;
+  wanted.cap = capacities;
+  return wanted;
 }
 
 ibv_ah_attr address_of(const ibv_gid& peer) {

@@ -13,12 +13,17 @@ inline constexpr unsigned kRemoteRights =
     IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 inline constexpr unsigned kAllRights = IBV_ACCESS_LOCAL_WRITE | kRemoteRights;
 
-// Those that ibv_modify_qp(3) requires, and no others; IBV_QP_STATE is among them.
-int mask_to_init(ibv_qp_type type);
-int mask_to_rtr(ibv_qp_type type);
-int mask_to_rts(ibv_qp_type type);
+// The attributes that ibv_modify_qp(3) requires for the step to that state, and no others;
+// IBV_QP_STATE is among them.
+int mask_to(ibv_qp_state state, ibv_qp_type type);
 
-// Values for all of these, towards a peer with that GID. retry_cnt and rnr_retry are 7,
+// Takes that step with the required ones of these values: an errno, or 0.
+int move_to(ibv_qp* qp, ibv_qp_state state, const ibv_qp_attr& with = {});
+
+// A reliable connection that reports to one queue.
+ibv_qp_init_attr reliable_setup(ibv_cq* queue, const ibv_qp_cap& capacities);
+
+// Values for all steps, towards a peer with that GID. retry_cnt and rnr_retry are 7,
 // max_rd_atomic and max_dest_rd_atomic 16.
 ibv_qp_attr usual_attributes(const ibv_gid& peer);
 

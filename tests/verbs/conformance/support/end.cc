@@ -51,29 +51,10 @@ RemotePlace End::place(std::size_t at) const {
   return {reinterpret_cast<std::uint64_t>(memory_.data()) + at, mr_ != nullptr ? mr_->rkey : 0};
 }
 
-int End::to(ibv_qp_state state) {
-  ibv_qp_attr attributes{};
-  attributes.qp_state = state;
-  return ibv_modify_qp(qp_.get(), &attributes, IBV_QP_STATE);
-}
-
-int End::to_init(const ibv_qp_attr& with) {
-  ibv_qp_attr attributes = with;
-  attributes.qp_state = IBV_QPS_INIT;
-  return ibv_modify_qp(qp_.get(), &attributes, mask_to_init(qp_->qp_type));
-}
-
 int End::to_rtr(std::uint32_t peer, const ibv_qp_attr& with) {
   ibv_qp_attr attributes = with;
-  attributes.qp_state = IBV_QPS_RTR;
   attributes.dest_qp_num = peer;
-  return ibv_modify_qp(qp_.get(), &attributes, mask_to_rtr(qp_->qp_type));
-}
-
-int End::to_rts(const ibv_qp_attr& with) {
-  ibv_qp_attr attributes = with;
-  attributes.qp_state = IBV_QPS_RTS;
-  return ibv_modify_qp(qp_.get(), &attributes, mask_to_rts(qp_->qp_type));
+  return move_to(qp_.get(), IBV_QPS_RTR, attributes);
 }
 
 void End::connect(std::uint32_t peer, const ibv_qp_attr& with) {

@@ -51,11 +51,11 @@ class End {
   RemotePlace place(std::size_t at) const;
 
   // State changes: an errno, or 0.
-  int to_init(const ibv_qp_attr& with);
+  int to_init(const ibv_qp_attr& with) { return move_to(qp_.get(), IBV_QPS_INIT, with); }
   int to_rtr(std::uint32_t peer, const ibv_qp_attr& with);
-  int to_rts(const ibv_qp_attr& with);
-  int to_error() { return to(IBV_QPS_ERR); }
-  int to_reset() { return to(IBV_QPS_RESET); }
+  int to_rts(const ibv_qp_attr& with) { return move_to(qp_.get(), IBV_QPS_RTS, with); }
+  int to_error() { return move_to(qp_.get(), IBV_QPS_ERR); }
+  int to_reset() { return move_to(qp_.get(), IBV_QPS_RESET); }
   // RESET to RTS.
   void connect(std::uint32_t peer, const ibv_qp_attr& with);
   void connect(std::uint32_t peer) { connect(peer, usual()); }
@@ -89,7 +89,6 @@ class End {
   void partner_with(End& partner) { partner_ = &partner; }
 
  private:
-  int to(ibv_qp_state state);
   ibv_wc next(ibv_cq* queue);
 
   Owned<ibv_context> own_context_;
