@@ -94,7 +94,7 @@ def await_listener(port):
                for line in pathlib.Path("/proc/net", table).read_text().splitlines()[1:]):
             return
         time.sleep(0.01)
-    raise bounded.Failed("ucx_perftest does not listen")
+    raise bounded.Failed(f"no process listens on port {port}")
 
 
 def is_listener(line, port):
