@@ -5,9 +5,12 @@
 usage: ab.py OLD_BUILD NEW_BUILD [--rounds N] [--seconds S] [--out FILE] [--connections]
 
 Measures both builds in alternating runs, so that a drift of the machine meets both alike, within the host
-and over UDP on the loopback. Prints a Markdown table: the median of each build, the ratio new to old, where
-above 1 is better, and the geometric mean of the ratios. --connections measures how fast connections are made,
-in place of the data path. Builds are those of the preset `product`.
+and over UDP on the loopback. Prints a Markdown table: of each build the figure that a quarter of its runs beat, the
+ratio new to old, where above 1 is better, and the geometric mean of the ratios. --connections measures how fast
+connections are made, in place of the data path. Builds are those of the preset `product`.
+
+A quarter, since on a virtual machine figures within the host have two levels (cores that share a cache, and
+cores that do not), and a median is on either of them by chance.
 """
 import argparse
 import json
@@ -55,6 +58,12 @@ def ratio(case, old, new):
     return old / new if case.smaller_is_better else new / old
 
 
+def good(case, figures):
+    """The figure that a quarter of the runs beat."""
+    best_first = sorted(figures, reverse=not case.smaller_is_better)
+    return best_first[len(best_first) // 4]
+
+
 def collect(options):
     """{(link, number of the case): (figures of OLD, figures of NEW)}"""
     figures = {(link, i): ([], []) for link in LINKS for i in range(len(options.cases))}
@@ -76,7 +85,7 @@ def table(figures, cases):
         if not old or not new:
             lines.append(f"| {link} | {name} | {case.size} | {case.unit} | failed | failed | - |")
             continue
-        before, after = statistics.median(old), statistics.median(new)
+        before, after = good(case, old), good(case, new)
         better = ratio(case, before, after)
         logs.append(math.log(better))
         lines.append(f"| {link} | {name} | {case.size} | {case.unit} | {before:.4g} | {after:.4g} | "
@@ -88,7 +97,7 @@ def table(figures, cases):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("builds", nargs=2, type=pathlib.Path, metavar="BUILD", help="old, then new")
-    parser.add_argument("--rounds", type=int, default=9, help="runs of each case and build (default 9)")
+    parser.add_argument("--rounds", type=int, default=16, help="runs of each case and build (default 16)")
     parser.add_argument("--seconds", type=float, default=0.2, help="timed part of a run (default 0.2)")
     parser.add_argument("--out", type=pathlib.Path, help="keep the raw figures in this file")
     parser.add_argument("--connections", action="store_true", help="how fast connections are made")
