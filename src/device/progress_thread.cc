@@ -13,9 +13,11 @@ using std::chrono::nanoseconds;
 
 // It looks by itself this often whether peers still live, where their end cannot wake it.
 constexpr nanoseconds kNap = std::chrono::milliseconds(500);
-// A late arrival makes it serve an engine that the program polls until it has found nothing there
-// so often in succession.
-constexpr unsigned kAttempts = 32;
+// Late arrivals make it serve an engine that the program polls, until it found so much more often
+// nothing there than an arrival that the program would have left waiting. One in eight has to be
+// late: fewer are those that came while the scheduler kept a polling program from its processor.
+constexpr unsigned kAttempts = 8;
+constexpr unsigned kLateOf = 8;
 
 }  // namespace
 
@@ -129,8 +131,10 @@ void ProgressThread::detach(Engine& engine) {
 // True when the program polls the engine, and often enough.
 bool ProgressThread::leaves_to_program(Charge& charge) {
   Engine& engine = *charge.engine;
-  const unsigned late = engine.arrivals().late;
-  if (std::exchange(charge.late, late) != late) charge.attempts = kAttempts;
+  const Engine::Arrivals arrivals = engine.arrivals();
+  const Engine::Arrivals before = std::exchange(charge.arrivals, arrivals);
+  const unsigned late = arrivals.late - before.late;
+  if (late * kLateOf > arrivals.taken - before.taken) charge.attempts = kAttempts;
   const unsigned polls = engine.polls();
   return std::exchange(charge.polls, polls) != polls && charge.attempts == 0;
 }
@@ -142,11 +146,12 @@ nanoseconds ProgressThread::serve(Charge& charge) {
     charge.backoff.reset();
     return engine.check_interval();
   }
-  const unsigned taken = engine.arrivals().taken;
+  const unsigned unpolled = engine.arrivals().unpolled;
   engine.progress();
   charge.polls = engine.polls();
   if (charge.attempts != 0) {
-    charge.attempts = engine.arrivals().taken != taken ? kAttempts : charge.attempts - 1;
+    const bool found = engine.arrivals().unpolled != unpolled;
+    charge.attempts = found ? std::min(charge.attempts + 1, kAttempts) : charge.attempts - 1;
   }
   charge.asleep = engine.fall_asleep();
   if (charge.asleep) {
@@ -198,7 +203,7 @@ void ProgressThread::sleep(std::unique_lock<std::mutex>& lock, nanoseconds limit
 void ProgressThread::run() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    event_.clear();
+    if (list_.readable(0)) event_.clear();
     try {
       sleep(lock, look_after_all());
     } catch (const std::bad_alloc&) {

@@ -44,6 +44,11 @@ class Served : public Engine {
     late_.fetch_add(1);
     poll();
   }
+  // The program finds arrivals, the first of which has waited for it.
+  void poll_often(int arrivals) {
+    taken_.fetch_add(arrivals);
+    poll_late();
+  }
   // Wakes a sleeper in vain.
   void ring() { waker_.set(); }
   int taken() const { return taken_.load(); }
@@ -65,7 +70,10 @@ class Served : public Engine {
   void wake_up() override { asleep_.fetch_sub(1); }
   int wake_fd() const override { return waker_.fd(); }
   unsigned polls() override { return polls_.load(); }
-  Arrivals arrivals() override { return {static_cast<unsigned>(taken_.load()), late_.load()}; }
+  Arrivals arrivals() override {
+    const auto taken = static_cast<unsigned>(taken_.load());
+    return {taken, late_.load(), taken};
+  }
 
  private:
   os::Event waker_;
@@ -159,6 +167,25 @@ TEST_F(ProgressThreadTest, ServesAPolledEngineAfterLateArrivalsUntilItFindsNothi
     std::this_thread::sleep_for(milliseconds(20));
     return engine_.driven() == before && engine_.asleep() == 0;
   }));
+  stop = true;
+  program.join();
+}
+
+TEST_F(ProgressThreadTest, KeepsAwayFromAProgramThatWasPreemptedOnce) {
+  ASSERT_TRUE(falls_asleep());
+  std::atomic<bool> stop{false};
+  std::atomic<bool> preempted{false};
+  std::thread program([&] {
+    while (!stop) preempted.exchange(false) ? engine_.poll_often(100) : engine_.poll();
+  });
+  const auto keeps_away = [&] {
+    const int before = engine_.driven();
+    preempted = true;
+    std::this_thread::sleep_for(milliseconds(20));
+    return engine_.driven() == before && engine_.asleep() == 0;
+  };
+  engine_.ring();  // so that it sees which threads poll
+  EXPECT_TRUE(comes_true(keeps_away));
   stop = true;
   program.join();
 }

@@ -35,6 +35,12 @@ void WakeSet::wake_in(std::chrono::nanoseconds later) {
   if (!origin_.inherited()) timer_.set(later);
 }
 
+void WakeSet::wake_at_latest(std::chrono::nanoseconds later) {
+  const Time now = Time::clock::now();
+  const bool pending = !woken_ && due_ > now && due_ != Time::max();
+  if (!pending || (later != Timer::kNever && now + later < due_)) wake_in(later);
+}
+
 void WakeSet::wake_within(std::chrono::nanoseconds later) {
   if (later != Timer::kNever && Time::clock::now() + later < due_) wake_in(later);
 }

@@ -97,7 +97,7 @@ bool DatagramLink::send(const Posted& posted) {
   return true;
 }
 
-void DatagramLink::emit(bool /*answers*/, bool /*polls*/, Time /*now*/) {
+void DatagramLink::emit_requests(bool /*polls*/, Time /*now*/) {
   // Those of earlier trains have left.
   if (paths_.size() > 1) paths_.erase(paths_.begin(), paths_.end() - 1);
   while (!posted_.empty() && !failed_) {

@@ -45,7 +45,7 @@ class DatagramLink final : public Link {
   void flush() override;
   void take_request(const roce::PacketArrival& arrival, Time now) override;
   void take_response(const roce::PacketArrival& arrival, Time now) override;
-  void emit(bool answers, bool polls, Time now) override;
+  void emit_requests(bool polls, Time now) override;
   Time send_due() const override { return posted_.empty() ? Time::max() : Time::min(); }
   void tick(Time /*now*/) override {}
   bool receive_failed() const override { return false; }

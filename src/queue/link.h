@@ -30,10 +30,14 @@ class Link {
   virtual void take_response(const roce::PacketArrival& arrival, Time now) = 0;
   virtual void take_cnp(Time /*now*/) {}
 
-  // Sends what the send half has, and with `answers`, where the port's lock is held, too, what the
-  // receive half has.
-  // `polls`: the program polls often, so that requests may wait for a few polls.
-  virtual void emit(bool answers, bool polls, Time now) = 0;
+  // Sends what the send half has. `polls`: the program polls often, so that requests may wait for a
+  // few polls.
+  virtual void emit_requests(bool polls, Time now) = 0;
+  // Sends what the receive half has, with the port's lock held, too. `replies`: requests were
+  // posted since this half had something last.
+  virtual void emit_answers(bool /*replies*/, Time /*now*/) {}
+  // Whether emit_answers() is to be called when requests are posted.
+  virtual bool expects_post() const { return false; }
   // When the send half, or the receive half, has something to do in emit() or tick(); Time::max()
   // when a packet or a post alone can change that.
   virtual Time send_due() const = 0;

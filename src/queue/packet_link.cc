@@ -11,9 +11,8 @@ namespace {
 
 // Packets that leave without a look at what has arrived.
 constexpr unsigned kPacketsAtOnce = 128;
-// Delayed acknowledgement: a request that asks for none gets one after this time. Far below the
-// least ACK timeout of a requester.
-constexpr auto kLazily = std::chrono::microseconds(200);
+// Delayed acknowledgement: a request that asks for none gets one after this time.
+constexpr auto kLazily = ReplyForecast::kWait;
 // A small request that is posted while so many packets are in flight waits for others, so that they
 // share a system call, here and at the peer, and an acknowledgement: until there are so many of
 // them, or so long.
@@ -118,12 +117,6 @@ void PacketLink::take_cnp(Time now) {
   if (requester_) requester_->marked(now);
 }
 
-// Requests first: acknowledgements are smaller, and may end a train.
-void PacketLink::emit(bool answers, bool polls, Time now) {
-  if (!polls || !gathers(now)) emit_requests(now);
-  if (answers && responder_) emit_answers(now);
-}
-
 bool PacketLink::gathers(Time now) {
   const bool waits = requester_ && posted_ != 0 && posted_ < kTogether &&
                      posted_bytes_ < kBytesTogether && requester_->under_way() >= kStream;
@@ -132,7 +125,8 @@ bool PacketLink::gathers(Time now) {
   return now - gathers_since_ < kGathers;
 }
 
-void PacketLink::emit_requests(Time now) {
+void PacketLink::emit_requests(bool polls, Time now) {
+  if (polls && gathers(now)) return;
   posted_ = 0;
   posted_bytes_ = 0;
   gathers_since_ = Time::max();
@@ -151,9 +145,16 @@ void PacketLink::emit_requests(Time now) {
   }
 }
 
-void PacketLink::emit_answers(Time now) {
+void PacketLink::emit_answers(bool replies, Time now) {
+  if (!responder_) return;
   const Time since = responder_->unanswered_since();
   if (since != Time::max() && now - since >= kLazily) responder_->answer_all();
+  if (replies) {
+    forecast_.posted(now);
+  } else if (requester_ && responder_->ready() &&
+             forecast_.waits(responder_->only_acknowledges(), now)) {
+    return;
+  }
   for (unsigned sent = 0; sent < kPacketsAtOnce && responder_->ready(); ++sent) {
     const std::span<std::byte> place = parts_.output.place();
     if (place.empty()) return;
@@ -171,6 +172,7 @@ Time PacketLink::send_due() const {
 
 Time PacketLink::receive_due() const {
   if (!responder_) return Time::max();
+  if (forecast_.due() != Time::max()) return forecast_.due();
   if (responder_->ready()) return Time::min();
   const Time since = responder_->unanswered_since();
   return since == Time::max() ? since : since + kLazily;

@@ -7,6 +7,7 @@
 
 #include "base/stats.h"
 #include "link.h"
+#include "reply_forecast.h"
 #include "roce/packet_output.h"
 #include "transport/requester.h"
 #include "transport/responder.h"
@@ -40,7 +41,9 @@ class PacketLink final : public Link {
   void take_request(const roce::PacketArrival& arrival, Time now) override;
   void take_response(const roce::PacketArrival& arrival, Time now) override;
   void take_cnp(Time now) override;
-  void emit(bool answers, bool polls, Time now) override;
+  void emit_requests(bool polls, Time now) override;
+  void emit_answers(bool replies, Time now) override;
+  bool expects_post() const override { return forecast_.expects_post(); }
   Time send_due() const override;
   Time receive_due() const override;
   void tick(Time now) override;
@@ -50,8 +53,6 @@ class PacketLink final : public Link {
 
  private:
   bool gathers(Time now);
-  void emit_requests(Time now);
-  void emit_answers(Time now);
 
   const QpType type_;
   const std::shared_ptr<const roce::Path> path_;
@@ -68,6 +69,7 @@ class PacketLink final : public Link {
   unsigned posted_ = 0;
   std::size_t posted_bytes_ = 0;
   Time gathers_since_ = Time::max();
+  ReplyForecast forecast_;
 };
 
 }  // namespace weft::queue

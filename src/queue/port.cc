@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
+#include <mutex>
 #include <utility>
 
 #include "os/runtime_dir.h"
@@ -19,6 +21,8 @@ constexpr unsigned kTries = 1000;
 constexpr unsigned kReadsAtOnce = 4;
 // A program that polls looks far more often. Packets that are found after such a pause are late.
 constexpr auto kPause = std::chrono::microseconds(100);
+// When the process exits, nothing waits for others any more.
+constexpr auto kFinishes = std::chrono::milliseconds(1);
 
 Result<os::UdpSocket> bind(int family, std::uint16_t port) {
   return os::UdpSocket::bind(os::SocketAddress::of_host(family, &in6addr_any, port),
@@ -41,6 +45,39 @@ Result<std::vector<os::UdpSocket>> bind_number(std::uint16_t port) {
   if (sockets.empty()) return last;
   return sockets;
 }
+
+// Ports send a last time when the process exits: acknowledgements may wait for requests that the
+// program does not post any more (ReplyForecast).
+class LivePorts {
+ public:
+  // Outlives every static destructor.
+  static LivePorts& instance() {
+    static LivePorts* const ports = [] {
+      std::atexit([] { instance().drive(); });
+      return new LivePorts;
+    }();
+    return *ports;
+  }
+  void add(QpPort& port) {
+    const std::lock_guard guard(mutex_);
+    ports_.push_back(&port);
+  }
+  void remove(QpPort& port) {
+    const std::lock_guard guard(mutex_);
+    std::erase(ports_, &port);
+  }
+
+ private:
+  // A thread of a parent process may have held the lock.
+  void drive() {
+    const std::unique_lock guard(mutex_, std::try_to_lock);
+    if (!guard.owns_lock()) return;
+    for (QpPort* const port : ports_) port->finish();
+  }
+
+  std::mutex mutex_;
+  std::vector<QpPort*> ports_;
+};
 
 }  // namespace
 
@@ -66,10 +103,12 @@ Result<std::shared_ptr<QpPort>> QpPort::open(std::shared_ptr<device::Device> dev
   }
   port->thread_ = std::move(thread).value();
   port->thread_->attach(*port);
+  LivePorts::instance().add(*port);
   return port;
 }
 
 QpPort::~QpPort() {
+  LivePorts::instance().remove(*this);
   if (thread_ != nullptr && !origin_.inherited()) thread_->detach(*this);
 }
 
@@ -183,7 +222,7 @@ void QpPort::look_at_active() {
 
 void QpPort::take_packets() {
   const Time before = std::exchange(now_, Time::clock::now());
-  polled_at_.store(now_, std::memory_order_relaxed);
+  const Time polled_before = polled_at_.exchange(now_, std::memory_order_relaxed);
   unsigned taken = 0;
   for (const auto& number : numbers_) {
     // A program that polls seldom finds all that has arrived, at quiet sockets, too.
@@ -193,6 +232,7 @@ void QpPort::take_packets() {
   if (taken == 0) return;
   taken_.fetch_add(taken, std::memory_order_relaxed);
   if (now_ - before > kPause) late_.fetch_add(taken, std::memory_order_relaxed);
+  if (now_ - polled_before > kOften) unpolled_.fetch_add(taken, std::memory_order_relaxed);
 }
 
 void QpPort::progress() {
@@ -204,6 +244,13 @@ void QpPort::progress() {
   settle_touched();
   take_news();
   if (due_ <= now_) look_at_active();
+}
+
+void QpPort::finish() {
+  if (origin_.inherited() || !lock_.try_lock()) return;
+  const MutexLock guard(lock_, std::adopt_lock);
+  now_ = Time::clock::now() + kFinishes;
+  look_at_active();
 }
 
 // The sleepers are counted before the news are taken, and announce() looks for sleepers after its
@@ -220,7 +267,7 @@ bool QpPort::fall_asleep() {
   if (due_ <= now_) look_at_active();
   if (!quiet || due_ <= now_) return false;
   wakes_at_.store(due_);
-  wake_.wake_in(due_ == Time::max() ? os::Timer::kNever : due_ - now_);
+  wake_.wake_at_latest(due_ == Time::max() ? os::Timer::kNever : due_ - now_);
   return true;
 }
 

@@ -117,6 +117,7 @@ QueuePair::~QueuePair() {
     const MutexLock guard(setup_.port->lock());
     setup_.port->detach(*this, attachment_);
     const MutexLock sending(send_lock_);
+    emit(Answers::kOfReply, false, Time::clock::now());  // what waits for others
     link_.reset();
   }
   for (device::CompletionQueue* queue : {setup_.sends, setup_.receives}) {
@@ -287,6 +288,7 @@ Status QueuePair::begin_receiving(std::size_t most_mtu) {
 // 10.3.1).
 void QueuePair::reset() {
   state_.store(QpState::kReset, std::memory_order_release);
+  emit(Answers::kOfReply, false, Time::clock::now());  // what waits for others
   link_.reset();
   target_.reset();
   own_receives_.clear();
@@ -380,15 +382,23 @@ int QueuePair::post(const QpSendRequest& wanted) {
 // port is to look, if that is earlier than it would.
 Time QueuePair::posted() {
   const Time now = Time::clock::now();
-  emit(false, setup_.port->is_polled_often(now), now);
+  const bool polls = setup_.port->is_polled_often(now);
+  if (link_ != nullptr && link_->expects_post() && setup_.port->lock().try_lock()) {
+    const MutexLock answering(setup_.port->lock(), std::adopt_lock);
+    emit(Answers::kOfReply, polls, now);
+  } else {
+    emit(Answers::kNo, polls, now);
+  }
   const Time due = send_due();
   return due < announced_ ? announced_ = due : Time::max();
 }
 
-void QueuePair::emit(bool answers, bool polls, Time now) {
+// Requests first: acknowledgements are smaller, and may end a train.
+void QueuePair::emit(Answers answers, bool polls, Time now) {
   if (link_ == nullptr) return;
   const MutexLock guard(setup_.port->transmit_lock());
-  link_->emit(answers, polls, now);
+  link_->emit_requests(polls, now);
+  if (answers != Answers::kNo) link_->emit_answers(answers == Answers::kOfReply, now);
   for (const int family : {AF_INET, AF_INET6}) {
     if (roce::PacketOutput* output = attachment_.packets->output(family)) output->flush();
   }
@@ -570,7 +580,7 @@ void QueuePair::settle(Time now) {
   setup_.port->lock().assert_held();
   {
     const MutexLock guard(send_lock_);
-    emit(true, true, now);
+    emit(Answers::kOfPoll, true, now);
   }
   conclude();
 }

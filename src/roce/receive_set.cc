@@ -23,13 +23,15 @@ void ReceiveSet::remove(const os::UdpSocket& socket) {
 bool ReceiveSet::read() {
   turn_ = turn_ < sockets_.size() ? turn_ : 0;
   ReceiveSocket& next = sockets_[turn_++];
-  if (skips_ && next.empty_reads >= kQuiet && takes_ % kTakesOfQuiet != 0) return true;
+  const bool quiet = next.empty_reads >= kQuiet && takes_ % kTakesOfQuiet != 0;
+  if (skips_ && quiet && !attends_) return true;
   current_ = next;
   arrival_ = index_ = 0;
   const bool failed = current_.socket->receive(batch_) != 0;
   errors_seen_ = errors_seen_ || batch_.errors_waiting();
   emptied_ = batch_.arrivals().empty() && !batch_.errors_waiting();
   next.empty_reads = emptied_ ? next.empty_reads + 1 : 0;
+  attends_ = attends_ && emptied_;
   return failed || batch_.arrivals().size() < arrivals_;
 }
 

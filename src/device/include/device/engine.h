@@ -30,11 +30,13 @@ class Engine {
   virtual int wake_fd() const = 0;
   // Changes with every progress(): tells a watcher whether others drive this engine. Any thread.
   virtual unsigned polls() { return 0; }
-  // Arrivals that progress() has taken, and how many of these were late: they had waited while no
-  // thread drove the engine, nor slept on it. Both wrap around. Any thread.
+  // Arrivals that progress() has taken, how many of these were late: they had waited while no
+  // thread drove the engine, nor slept on it; and how many came while no thread was polling. All
+  // wrap around. Any thread.
   struct Arrivals {
     unsigned taken = 0;
     unsigned late = 0;
+    unsigned unpolled = 0;
   };
   virtual Arrivals arrivals() { return {}; }
   // Interval between checks of polls(). If the others stop polling, an arrival waits for at most so

@@ -47,7 +47,7 @@ class ProgressThread {
     bool asleep = false;  // the engine is, on our behalf
     bool woken = false;   // and its descriptor became readable
     unsigned polls = 0;   // its count when the thread left it
-    unsigned late = 0;    // its count of late arrivals when the thread looked last
+    Engine::Arrivals arrivals;  // when the thread looked last
     // How often more the thread serves it in vain although the program polls it.
     unsigned attempts = 0;
     Time due{};  // when to look at it again, unless it is woken

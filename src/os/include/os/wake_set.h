@@ -33,6 +33,9 @@ class WakeSet {
   // Makes fd() readable that much later, instead of at the time that was set before; undoes ring().
   // Costs nothing when nothing was set and nothing is to be (Timer::kNever).
   void wake_in(std::chrono::nanoseconds later);
+  // The same, but a time that was set before, is not over and is earlier stays. Saves a system call
+  // where times move on.
+  void wake_at_latest(std::chrono::nanoseconds later);
   // The same, unless fd() is or becomes readable earlier.
   void wake_within(std::chrono::nanoseconds later);
 

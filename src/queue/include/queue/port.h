@@ -86,6 +86,8 @@ class QpPort final : public device::Engine {
   Time now() const WEFT_REQUIRES(lock_) { return now_; }
 
   void progress() override;
+  // Sends what waits for others, as the process exits. Any thread.
+  void finish();
   bool fall_asleep() override;
   void wake_up() override;
   int wake_fd() const override { return wake_.fd(); }
@@ -95,7 +97,8 @@ class QpPort final : public device::Engine {
   }
   unsigned polls() override { return polls_.load(std::memory_order_relaxed); }
   Arrivals arrivals() override {
-    return {taken_.load(std::memory_order_relaxed), late_.load(std::memory_order_relaxed)};
+    return {taken_.load(std::memory_order_relaxed), late_.load(std::memory_order_relaxed),
+            unpolled_.load(std::memory_order_relaxed)};
   }
 
  private:
@@ -133,6 +136,7 @@ class QpPort final : public device::Engine {
   // arrivals()
   std::atomic<unsigned> taken_{0};
   std::atomic<unsigned> late_{0};
+  std::atomic<unsigned> unpolled_{0};
 
   struct News {
     PortClient* client;

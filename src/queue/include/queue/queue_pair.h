@@ -140,7 +140,9 @@ class QueuePair final : PortClient, work::WorkSink, ReceiveSink {
   int post(const QpSendRequest& wanted) WEFT_REQUIRES(send_lock_);
   int accept(QpSendRequest& request) const WEFT_REQUIRES(send_lock_);
   Time posted() WEFT_REQUIRES(send_lock_);
-  void emit(bool answers, bool polls, Time now) WEFT_REQUIRES(send_lock_);
+  // Answers are sent with the port's lock held.
+  enum class Answers : std::uint8_t { kNo, kOfPoll, kOfReply };
+  void emit(Answers answers, bool polls, Time now) WEFT_REQUIRES(send_lock_);
   Time send_due() WEFT_REQUIRES(send_lock_);
   void complete_send(const SendSlot& slot, work::CompletionStatus status, std::uint8_t detail,
                      std::uint32_t frees) WEFT_REQUIRES(send_lock_);

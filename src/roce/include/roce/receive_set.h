@@ -35,10 +35,9 @@ class ReceiveSet {
   // From now on a socket that was empty many times in succession is read by some of the calls of
   // take() only: an address family without traffic costs no system call then.
   void skip_quiet() { skips_ = true; }
-  // The next calls read all sockets. To be called before and after a sleep.
-  void attend() {
-    for (ReceiveSocket& each : sockets_) each.empty_reads = 0;
-  }
+  // The next call reads all sockets, until it has found something. To be called before and after a
+  // sleep.
+  void attend() { attends_ = true; }
 
   // Calls visit(const ReceiveSocket&, const os::Datagram&) for up to `most` datagrams, got by at
   // most `reads` system calls, and returns how many.
@@ -53,9 +52,11 @@ class ReceiveSet {
         skip();
         visit(current_, datagram);
       }
-      if (count == most || at_end == sockets_.size() || reads-- == 0) return count;
+      if (count == most || at_end == sockets_.size() || reads-- == 0) break;
       at_end = read() ? at_end + 1 : 0;
     }
+    attends_ = false;
+    return count;
   }
   // True when something is here that no socket tells of.
   bool has_more() const { return arrival_ < batch_.arrivals().size(); }
@@ -82,6 +83,7 @@ class ReceiveSet {
   bool errors_seen_ = false;
   bool emptied_ = false;
   bool skips_ = false;
+  bool attends_ = false;
   unsigned takes_ = 0;
 };
 

@@ -41,6 +41,10 @@ class Responder {
   std::size_t next(std::span<std::byte> out);
   // True when next() would have a packet.
   bool ready() const { return ack_owed_ || nak_ != 0 || !answers_.empty() || early_.reports(); }
+  // True when that packet would be an acknowledgement, and the only one.
+  bool only_acknowledges() const {
+    return ack_owed_ && nak_ == 0 && answers_.empty() && !early_.reports();
+  }
   // When the first of those packets came that were not asked an answer for and have not got one;
   // Time::max() when there are none. They should get it some time soon: answer_all() makes it
   // ready.
