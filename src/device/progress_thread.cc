@@ -18,6 +18,11 @@ constexpr nanoseconds kNap = std::chrono::milliseconds(500);
 // late: fewer are those that came while the scheduler kept a polling program from its processor.
 constexpr unsigned kAttempts = 8;
 constexpr unsigned kLateOf = 8;
+// After several short sleeps in succession it looks on for as long before it sleeps again, as long
+// as that finds something; others wait for it no longer than the last time.
+constexpr nanoseconds kShortSleep = std::chrono::microseconds(20);
+constexpr unsigned kShortSleeps = 8;
+constexpr nanoseconds kLongestLook = std::chrono::milliseconds(1);
 
 }  // namespace
 
@@ -139,6 +144,24 @@ bool ProgressThread::leaves_to_program(Charge& charge) {
   return std::exchange(charge.polls, polls) != polls && charge.attempts == 0;
 }
 
+// Looks on for arrivals that follow at once: a wake-up takes longer than they do.
+void ProgressThread::look_on(Charge& charge) {
+  Engine& engine = *charge.engine;
+  Time now = Time::clock::now();
+  const Time last = now + kLongestLook;
+  unsigned found = 0;
+  for (Time end = now + kShortSleep; now < end; now = Time::clock::now()) {
+    if (engine.polls() != charge.polls) break;  // the program polls
+    const unsigned taken = engine.arrivals().taken;
+    engine.progress();
+    charge.polls = engine.polls();
+    if (engine.arrivals().taken == taken) continue;
+    ++found;
+    end = std::min(now + kShortSleep, last);
+  }
+  if (found == 0) charge.short_sleeps = 0;
+}
+
 // Does what is to be done for an engine that is awake, and says how long nothing will be.
 nanoseconds ProgressThread::serve(Charge& charge) {
   Engine& engine = *charge.engine;
@@ -146,16 +169,19 @@ nanoseconds ProgressThread::serve(Charge& charge) {
     charge.backoff.reset();
     return engine.check_interval();
   }
-  const unsigned unpolled = engine.arrivals().unpolled;
+  const Engine::Arrivals before = engine.arrivals();
   engine.progress();
   charge.polls = engine.polls();
   if (charge.attempts != 0) {
-    const bool found = engine.arrivals().unpolled != unpolled;
-    charge.attempts = found ? std::min(charge.attempts + 1, kAttempts) : charge.attempts - 1;
+    const bool needed = engine.arrivals().unpolled != before.unpolled;
+    charge.attempts = needed ? std::min(charge.attempts + 1, kAttempts) : charge.attempts - 1;
   }
+  const bool found = engine.arrivals().taken != before.taken;
+  if (found && charge.short_sleeps == kShortSleeps) look_on(charge);
   charge.asleep = engine.fall_asleep();
   if (charge.asleep) {
     charge.backoff.reset();
+    charge.slept_at = Time::clock::now();
     return kNap;
   }
   engine.wake_up();
@@ -165,7 +191,11 @@ nanoseconds ProgressThread::serve(Charge& charge) {
 // Others may need the thread more often than this engine does.
 nanoseconds ProgressThread::look_after(Charge& charge, Time now) {
   if (!charge.woken && now < charge.due) return charge.due - now;
-  if (charge.asleep) charge.engine->wake_up();
+  if (charge.asleep) {
+    charge.engine->wake_up();
+    const bool is_short = charge.woken && now - charge.slept_at < kShortSleep;
+    charge.short_sleeps = is_short ? std::min(charge.short_sleeps + 1, kShortSleeps) : 0;
+  }
   charge.asleep = charge.woken = false;
   const nanoseconds pause = serve(charge);
   charge.due = now + pause;

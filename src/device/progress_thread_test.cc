@@ -86,6 +86,23 @@ class Served : public Engine {
   std::atomic<bool> restless_{false};
 };
 
+// An engine that finds something whenever it is driven, and wakes its sleepers at once.
+class Endless : public Engine {
+ public:
+  Endless() : waker_(os::Event::create().value()) { waker_.set(); }
+  int driven() const { return driven_.load(); }
+
+  void progress() override { driven_.fetch_add(1); }
+  bool fall_asleep() override { return true; }
+  void wake_up() override {}
+  int wake_fd() const override { return waker_.fd(); }
+  Arrivals arrivals() override { return {static_cast<unsigned>(driven_.load()), 0, 0}; }
+
+ private:
+  os::Event waker_;
+  std::atomic<int> driven_{0};
+};
+
 class ProgressThreadTest : public testing::Test {
  protected:
   ProgressThreadTest() : thread_(ProgressThread::get().value()) { thread_->attach(engine_); }
@@ -107,6 +124,17 @@ TEST_F(ProgressThreadTest, ServesWhatArrives) {
     engine_.post();
     ASSERT_TRUE(comes_true([&] { return engine_.taken() == i; })) << i;
   }
+}
+
+TEST_F(ProgressThreadTest, ServesOthersBesideAnEngineThatFindsSomethingAlways) {
+  Endless endless;
+  thread_->attach(endless);
+  ASSERT_TRUE(comes_true([&] { return endless.driven() > 1000; }));
+  for (int i = 1; i <= 10; ++i) {
+    engine_.post();
+    ASSERT_TRUE(comes_true([&] { return engine_.taken() == i; })) << i;
+  }
+  thread_->detach(endless);
 }
 
 TEST_F(ProgressThreadTest, ServesAnEngineThatHasSlept) {

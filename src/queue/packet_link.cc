@@ -20,6 +20,9 @@ constexpr unsigned kStream = 8;
 constexpr unsigned kTogether = 16;
 constexpr std::size_t kBytesTogether = 4096;
 constexpr auto kGathers = std::chrono::microseconds(20);
+// Behind so many packets in flight it waits longer: each answer makes room for few requests.
+constexpr unsigned kLongStream = 64;
+constexpr auto kGathersLong = std::chrono::microseconds(100);
 // A foreign peer keeps no packets behind a gap.
 constexpr unsigned kForeignWindow = 128;
 
@@ -121,15 +124,16 @@ bool PacketLink::gathers(Time now) {
   const bool waits = requester_ && posted_ != 0 && posted_ < kTogether &&
                      posted_bytes_ < kBytesTogether && requester_->under_way() >= kStream;
   if (!waits) return false;
-  if (gathers_since_ == Time::max()) gathers_since_ = now;
-  return now - gathers_since_ < kGathers;
+  const bool is_long = requester_->under_way() >= kLongStream;
+  if (gathers_until_ == Time::max()) gathers_until_ = now + (is_long ? kGathersLong : kGathers);
+  return now < gathers_until_;
 }
 
 void PacketLink::emit_requests(bool polls, Time now) {
   if (polls && gathers(now)) return;
   posted_ = 0;
   posted_bytes_ = 0;
-  gathers_since_ = Time::max();
+  gathers_until_ = Time::max();
   for (unsigned sent = 0; sent < kPacketsAtOnce; ++sent) {
     const std::span<std::byte> place = parts_.output.place();
     if (place.empty()) return;
@@ -165,7 +169,7 @@ void PacketLink::emit_answers(bool replies, Time now) {
 }
 
 Time PacketLink::send_due() const {
-  if (gathers_since_ != Time::max()) return gathers_since_ + kGathers;
+  if (gathers_until_ != Time::max()) return gathers_until_;
   if (requester_) return requester_->due();
   return sender_ && sender_->busy() ? Time::min() : Time::max();
 }

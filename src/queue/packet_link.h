@@ -64,11 +64,11 @@ class PacketLink final : public Link {
   std::optional<transport::Requester> requester_;
   std::optional<transport::UnreliableReceiver> receiver_;
   std::optional<transport::UnreliableSender> sender_;
-  // Requests that were posted and not sent; since when they wait for others, Time::max() if they do
+  // Requests that were posted and not sent; until when they wait for others, Time::max() if they do
   // not.
   unsigned posted_ = 0;
   std::size_t posted_bytes_ = 0;
-  Time gathers_since_ = Time::max();
+  Time gathers_until_ = Time::max();
   ReplyForecast forecast_;
 };
 

@@ -231,7 +231,8 @@ void QpPort::take_packets() {
   }
   if (taken == 0) return;
   taken_.fetch_add(taken, std::memory_order_relaxed);
-  if (now_ - before > kPause) late_.fetch_add(taken, std::memory_order_relaxed);
+  if (now_ - std::max(before, polled_before) > kPause)
+    late_.fetch_add(taken, std::memory_order_relaxed);
   if (now_ - polled_before > kOften) unpolled_.fetch_add(taken, std::memory_order_relaxed);
 }
 

@@ -382,6 +382,7 @@ int QueuePair::post(const QpSendRequest& wanted) {
 // port is to look, if that is earlier than it would.
 Time QueuePair::posted() {
   const Time now = Time::clock::now();
+  if (was_polled_.exchange(false, std::memory_order_relaxed)) setup_.port->was_polled(now);
   const bool polls = setup_.port->is_polled_often(now);
   if (link_ != nullptr && link_->expects_post() && setup_.port->lock().try_lock()) {
     const MutexLock answering(setup_.port->lock(), std::adopt_lock);
@@ -488,6 +489,7 @@ void QueuePair::polled(const device::Completion& completion) {
                     static_cast<std::uint8_t>(CompletionOpcode::kReceive);
   if (!sent) return;
   auto* const pair = static_cast<QueuePair*>(const_cast<void*>(completion.owner));
+  pair->was_polled_.store(true, std::memory_order_relaxed);
   pair->send_queue_.retire(static_cast<std::uint32_t>(completion.tag));
 }
 

@@ -44,13 +44,15 @@ class ProgressThread {
   // An engine and how far it is with it.
   struct Charge {
     Engine* engine = nullptr;
-    bool asleep = false;  // the engine is, on our behalf
-    bool woken = false;   // and its descriptor became readable
-    unsigned polls = 0;   // its count when the thread left it
+    bool asleep = false;        // the engine is, on our behalf
+    bool woken = false;         // and its descriptor became readable
+    unsigned polls = 0;         // its count when the thread left it
     Engine::Arrivals arrivals;  // when the thread looked last
     // How often more the thread serves it in vain although the program polls it.
     unsigned attempts = 0;
-    Time due{};  // when to look at it again, unless it is woken
+    Time due{};                 // when to look at it again, unless it is woken
+    Time slept_at{};            // when it fell asleep on our behalf
+    unsigned short_sleeps = 0;  // in succession
     Backoff backoff;
   };
   // What a fork of the process has to take care of.
@@ -62,6 +64,7 @@ class ProgressThread {
   static std::chrono::nanoseconds look_after(Charge& charge, Time now);
   static bool leaves_to_program(Charge& charge);
   static std::chrono::nanoseconds serve(Charge& charge);
+  static void look_on(Charge& charge);
   void sleep(std::unique_lock<std::mutex>& lock, std::chrono::nanoseconds limit);
   void abandon();
 

@@ -95,6 +95,8 @@ class QpPort final : public device::Engine {
   bool is_polled_often(Time now) const {
     return now - polled_at_.load(std::memory_order_relaxed) < kOften;
   }
+  // The program polls, though what it found needed no progress(). Any thread.
+  void was_polled(Time now) { polled_at_.store(now, std::memory_order_relaxed); }
   unsigned polls() override { return polls_.load(std::memory_order_relaxed); }
   Arrivals arrivals() override {
     return {taken_.load(std::memory_order_relaxed), late_.load(std::memory_order_relaxed),

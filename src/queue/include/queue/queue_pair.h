@@ -170,7 +170,8 @@ class QueuePair final : PortClient, work::WorkSink, ReceiveSink {
   // Work of the send queue, or a receive, has ended with an error: conclude() ends the rest.
   std::atomic<bool> send_failed_{false};
   std::atomic<bool> receive_failed_{false};
-  std::atomic<bool> overran_{false};  // a completion queue of it has
+  std::atomic<bool> overran_{false};     // a completion queue of it has
+  std::atomic<bool> was_polled_{false};  // completions were, since the last post
   Mutex send_lock_;
   QpSendQueue send_queue_ WEFT_GUARDED_BY(send_lock_);
   Time announced_ WEFT_GUARDED_BY(send_lock_) =
