@@ -18,6 +18,8 @@ constexpr nanoseconds kNap = std::chrono::milliseconds(500);
 // late: fewer are those that came while the scheduler kept a polling program from its processor.
 constexpr unsigned kAttempts = 8;
 constexpr unsigned kLateOf = 8;
+// Fewer polls between two arrivals are those of a program that sleeps on a descriptor of its own.
+constexpr unsigned kPolling = 4;
 // After several short sleeps in succession it looks on for as long before it sleeps again, as long
 // as that finds something; others wait for it no longer than the last time.
 constexpr nanoseconds kShortSleep = std::chrono::microseconds(20);
@@ -141,7 +143,8 @@ bool ProgressThread::leaves_to_program(Charge& charge) {
   const unsigned late = arrivals.late - before.late;
   if (late * kLateOf > arrivals.taken - before.taken) charge.attempts = kAttempts;
   const unsigned polls = engine.polls();
-  return std::exchange(charge.polls, polls) != polls && charge.attempts == 0;
+  charge.polls_between = polls - std::exchange(charge.polls, polls);
+  return charge.polls_between != 0 && charge.attempts == 0;
 }
 
 // Looks on for arrivals that follow at once: a wake-up takes longer than they do.
@@ -173,7 +176,9 @@ nanoseconds ProgressThread::serve(Charge& charge) {
   engine.progress();
   charge.polls = engine.polls();
   if (charge.attempts != 0) {
-    const bool needed = engine.arrivals().unpolled != before.unpolled;
+    const Engine::Arrivals after = engine.arrivals();
+    const bool needed = after.unpolled != before.unpolled ||
+                        (after.taken != before.taken && charge.polls_between < kPolling);
     charge.attempts = needed ? std::min(charge.attempts + 1, kAttempts) : charge.attempts - 1;
   }
   const bool found = engine.arrivals().taken != before.taken;

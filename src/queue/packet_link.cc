@@ -23,6 +23,9 @@ constexpr auto kGathers = std::chrono::microseconds(20);
 // Behind so many packets in flight it waits longer: each answer makes room for few requests.
 constexpr unsigned kLongStream = 64;
 constexpr auto kGathersLong = std::chrono::microseconds(100);
+// Acknowledgements wait for requests only where ACK timeouts, those of the peer being as long, are
+// far longer than a program that has stopped polling leaves anything waiting.
+constexpr auto kPatient = std::chrono::milliseconds(16);
 // A foreign peer keeps no packets behind a gap.
 constexpr unsigned kForeignWindow = 128;
 
@@ -81,6 +84,7 @@ void PacketLink::begin_sending(const QpAttributes& attributes) {
   settings_.first_sent = attributes.send_psn;
   settings_.max_reads = attributes.max_reads;
   settings_.ack_timeout = transport::ack_timeout(attributes.timeout);
+  forecasts_ = settings_.ack_timeout >= kPatient;
   settings_.retries = attributes.retries;
   settings_.rnr_retries = attributes.rnr_retries;
   if (type_ == QpType::kUc) {
@@ -155,7 +159,7 @@ void PacketLink::emit_answers(bool replies, Time now) {
   if (since != Time::max() && now - since >= kLazily) responder_->answer_all();
   if (replies) {
     forecast_.posted(now);
-  } else if (requester_ && responder_->ready() &&
+  } else if (forecasts_ && responder_->ready() &&
              forecast_.waits(responder_->only_acknowledges(), now)) {
     return;
   }

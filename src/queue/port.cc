@@ -6,9 +6,11 @@
 #include <cerrno>
 #include <cstdlib>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 #include "os/runtime_dir.h"
+#include "os/thread.h"
 #include "roce/path.h"
 
 namespace weft::queue {
@@ -20,9 +22,9 @@ constexpr std::uint32_t kPorts = 32'768;
 constexpr unsigned kTries = 1000;
 constexpr unsigned kReadsAtOnce = 4;
 // A program that polls looks far more often. Packets that are found after such a pause are late.
-constexpr auto kPause = std::chrono::microseconds(100);
-// When the process exits, nothing waits for others any more.
-constexpr auto kFinishes = std::chrono::milliseconds(1);
+constexpr auto kPause = std::chrono::milliseconds(1);
+// How long a process that exits tries to get the lock.
+constexpr auto kFinishes = std::chrono::milliseconds(2);
 
 Result<os::UdpSocket> bind(int family, std::uint16_t port) {
   return os::UdpSocket::bind(os::SocketAddress::of_host(family, &in6addr_any, port),
@@ -53,7 +55,9 @@ class LivePorts {
   // Outlives every static destructor.
   static LivePorts& instance() {
     static LivePorts* const ports = [] {
-      std::atexit([] { instance().drive(); });
+      std::atexit([] { instance().finish(); });
+      os::at_fork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); },
+                  [] { instance().mutex_.unlock(); });
       return new LivePorts;
     }();
     return *ports;
@@ -68,8 +72,8 @@ class LivePorts {
   }
 
  private:
-  // A thread of a parent process may have held the lock.
-  void drive() {
+  // A signal handler that exits may have interrupted a thread that opens a port.
+  void finish() {
     const std::unique_lock guard(mutex_, std::try_to_lock);
     if (!guard.owns_lock()) return;
     for (QpPort* const port : ports_) port->finish();
@@ -182,10 +186,7 @@ void QpPort::announce(PortClient& client, Time due) {
   }
   if (due >= wakes_at_.load()) return;
   const MutexLock guard(lock_);
-  if (sleepers_ == 0) return;
-  wakes_at_.store(due);
-  const Time now = Time::clock::now();
-  wake_.wake_within(due <= now ? Time::duration(0) : due - now);
+  if (sleepers_ != 0) wake_sleepers_at(due);
 }
 
 void QpPort::take_news() {
@@ -245,13 +246,25 @@ void QpPort::progress() {
   settle_touched();
   take_news();
   if (due_ <= now_) look_at_active();
+  if (sleepers_ != 0 && due_ < wakes_at_.load()) wake_sleepers_at(due_);
+}
+
+// A thread that goes on sleeping beside one that polls learns what that has put off.
+void QpPort::wake_sleepers_at(Time due) {
+  wakes_at_.store(due);
+  const Time now = Time::clock::now();
+  wake_.wake_within(due <= now ? Time::duration(0) : due - now);
 }
 
 void QpPort::finish() {
-  if (origin_.inherited() || !lock_.try_lock()) return;
+  if (origin_.inherited()) return;
+  const Time end = Time::clock::now() + kFinishes;
+  while (!lock_.try_lock()) {
+    if (Time::clock::now() >= end) return;
+    std::this_thread::yield();
+  }
   const MutexLock guard(lock_, std::adopt_lock);
-  now_ = Time::clock::now() + kFinishes;
-  look_at_active();
+  for (PortClient* const client : active_) client->finish();
 }
 
 // The sleepers are counted before the news are taken, and announce() looks for sleepers after its

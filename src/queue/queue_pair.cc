@@ -117,7 +117,7 @@ QueuePair::~QueuePair() {
     const MutexLock guard(setup_.port->lock());
     setup_.port->detach(*this, attachment_);
     const MutexLock sending(send_lock_);
-    emit(Answers::kOfReply, false, Time::clock::now());  // what waits for others
+    emit_waiting();
     link_.reset();
   }
   for (device::CompletionQueue* queue : {setup_.sends, setup_.receives}) {
@@ -288,7 +288,7 @@ Status QueuePair::begin_receiving(std::size_t most_mtu) {
 // 10.3.1).
 void QueuePair::reset() {
   state_.store(QpState::kReset, std::memory_order_release);
-  emit(Answers::kOfReply, false, Time::clock::now());  // what waits for others
+  emit_waiting();
   link_.reset();
   target_.reset();
   own_receives_.clear();
@@ -384,10 +384,12 @@ Time QueuePair::posted() {
   const Time now = Time::clock::now();
   if (was_polled_.exchange(false, std::memory_order_relaxed)) setup_.port->was_polled(now);
   const bool polls = setup_.port->is_polled_often(now);
-  if (link_ != nullptr && link_->expects_post() && setup_.port->lock().try_lock()) {
+  const bool replies = link_ != nullptr && link_->expects_post();
+  if (replies && setup_.port->lock().try_lock()) {
     const MutexLock answering(setup_.port->lock(), std::adopt_lock);
     emit(Answers::kOfReply, polls, now);
   } else {
+    if (replies) replied_.store(true, std::memory_order_relaxed);  // the next poll
     emit(Answers::kNo, polls, now);
   }
   const Time due = send_due();
@@ -400,9 +402,32 @@ void QueuePair::emit(Answers answers, bool polls, Time now) {
   const MutexLock guard(setup_.port->transmit_lock());
   link_->emit_requests(polls, now);
   if (answers != Answers::kNo) link_->emit_answers(answers == Answers::kOfReply, now);
+  flush_output();
+}
+
+void QueuePair::flush_output() {
   for (const int family : {AF_INET, AF_INET6}) {
     if (roce::PacketOutput* output = attachment_.packets->output(family)) output->flush();
   }
+}
+
+// An acknowledgement that waits for a request leaves, as there will be none.
+void QueuePair::emit_waiting() {
+  if (link_ == nullptr || !link_->expects_post()) return;
+  const MutexLock guard(setup_.port->transmit_lock());
+  link_->emit_answers(true, Time::clock::now());
+  flush_output();
+}
+
+// A signal handler may have interrupted the holder of a lock.
+void QueuePair::finish() {
+  setup_.port->lock().assert_held();
+  if (!send_lock_.try_lock()) return;
+  const MutexLock sending(send_lock_, std::adopt_lock);
+  if (!setup_.port->transmit_lock().try_lock()) return;
+  const MutexLock guard(setup_.port->transmit_lock(), std::adopt_lock);
+  if (link_ != nullptr) link_->emit_answers(true, Time::clock::now());
+  flush_output();
 }
 
 Time QueuePair::send_due() {
@@ -582,7 +607,8 @@ void QueuePair::settle(Time now) {
   setup_.port->lock().assert_held();
   {
     const MutexLock guard(send_lock_);
-    emit(Answers::kOfPoll, true, now);
+    const bool replied = replied_.exchange(false, std::memory_order_relaxed);
+    emit(replied ? Answers::kOfReply : Answers::kOfPoll, true, now);
   }
   conclude();
 }
@@ -623,6 +649,7 @@ void QueuePair::fail_sends() {
 void QueuePair::fail() {
   {
     const MutexLock guard(send_lock_);
+    emit_waiting();
     state_.store(QpState::kError, std::memory_order_release);
     if (link_ != nullptr) link_->flush();
   }

@@ -285,6 +285,27 @@ TEST(QueuePair, InTheErrorStateEveryPostIsFlushed) {
   EXPECT_EQ(two.a.next_sent().status, CompletionStatus::kFlushed);
 }
 
+// Its acknowledgement waits for the answer that followed each message before.
+TEST(QueuePair, AMessageThatArrivedBeforeAnErrorIsAcknowledged) {
+  Couple two(QpType::kRc);
+  const work::Segment at_a[] = {two.a.part(0, 8)};
+  const work::Segment at_b[] = {two.b.part(0, 8)};
+  constexpr int kTurns = 20;
+  for (int i = 0; i < kTurns; ++i) {
+    ASSERT_EQ(two.a.receive(at_a), 0);
+    ASSERT_EQ(two.b.receive(at_b), 0);
+    ASSERT_EQ(two.a.send(at_a), 0);
+    ASSERT_EQ(two.b.next_received().status, CompletionStatus::kSuccess);
+    if (i + 1 == kTurns) break;
+    ASSERT_EQ(two.b.send(at_b), 0);
+    ASSERT_EQ(two.a.next_received().status, CompletionStatus::kSuccess);
+    ASSERT_EQ(two.a.next_sent().status, CompletionStatus::kSuccess);
+    ASSERT_EQ(two.b.next_sent().status, CompletionStatus::kSuccess);
+  }
+  ASSERT_TRUE(two.b.to(QpState::kError, {}, 0).ok());
+  EXPECT_EQ(two.a.next_sent().status, CompletionStatus::kSuccess);
+}
+
 TEST(QueuePair, AnAbsentPeerEndsTheWorkWhenTheRetriesAreUsed) {
   QpAttributes brief = End::usual();
   brief.timeout = 8;

@@ -44,10 +44,11 @@ class ProgressThread {
   // An engine and how far it is with it.
   struct Charge {
     Engine* engine = nullptr;
-    bool asleep = false;        // the engine is, on our behalf
-    bool woken = false;         // and its descriptor became readable
-    unsigned polls = 0;         // its count when the thread left it
-    Engine::Arrivals arrivals;  // when the thread looked last
+    bool asleep = false;         // the engine is, on our behalf
+    bool woken = false;          // and its descriptor became readable
+    unsigned polls = 0;          // its count when the thread left it
+    unsigned polls_between = 0;  // those of others before the thread came back
+    Engine::Arrivals arrivals;   // when the thread looked last
     // How often more the thread serves it in vain although the program polls it.
     unsigned attempts = 0;
     Time due{};                 // when to look at it again, unless it is woken

@@ -29,6 +29,8 @@ class PortClient : public roce::PacketHandler {
   virtual void settle(Time now) = 0;
   // Goes on where the peer has not answered for too long.
   virtual void tick(Time now) = 0;
+  // The process exits: sends the answers that wait for others. Waits for no lock.
+  virtual void finish() = 0;
   // When one of these has something to do; Time::max(): when something arrives or is posted. The
   // port looks at the client then.
   virtual Time due() = 0;
@@ -86,7 +88,7 @@ class QpPort final : public device::Engine {
   Time now() const WEFT_REQUIRES(lock_) { return now_; }
 
   void progress() override;
-  // Sends what waits for others, as the process exits. Any thread.
+  // Sends the answers that wait for others, as the process exits. Any thread.
   void finish();
   bool fall_asleep() override;
   void wake_up() override;
@@ -113,6 +115,7 @@ class QpPort final : public device::Engine {
   void take_news() WEFT_REQUIRES(lock_);
   void settle_touched() WEFT_REQUIRES(lock_);
   void look_at_active() WEFT_REQUIRES(lock_);
+  void wake_sleepers_at(Time due) WEFT_REQUIRES(lock_);
 
   const std::shared_ptr<device::Device> device_;
   const os::Origin origin_;

@@ -131,6 +131,7 @@ class QueuePair final : PortClient, work::WorkSink, ReceiveSink {
   void unreachable(const os::UdpError& error) override;
   void settle(Time now) override;
   void tick(Time now) override;
+  void finish() override;
   Time due() override;
   // With the send lock.
   void ended(const work::Ended& work) override;
@@ -143,6 +144,8 @@ class QueuePair final : PortClient, work::WorkSink, ReceiveSink {
   // Answers are sent with the port's lock held.
   enum class Answers : std::uint8_t { kNo, kOfPoll, kOfReply };
   void emit(Answers answers, bool polls, Time now) WEFT_REQUIRES(send_lock_);
+  void emit_waiting() WEFT_REQUIRES(setup_.port->lock(), send_lock_);
+  void flush_output() WEFT_REQUIRES(setup_.port->transmit_lock());
   Time send_due() WEFT_REQUIRES(send_lock_);
   void complete_send(const SendSlot& slot, work::CompletionStatus status, std::uint8_t detail,
                      std::uint32_t frees) WEFT_REQUIRES(send_lock_);
@@ -172,6 +175,7 @@ class QueuePair final : PortClient, work::WorkSink, ReceiveSink {
   std::atomic<bool> receive_failed_{false};
   std::atomic<bool> overran_{false};     // a completion queue of it has
   std::atomic<bool> was_polled_{false};  // completions were, since the last post
+  std::atomic<bool> replied_{false};     // requests have left while the port's lock was taken
   Mutex send_lock_;
   QpSendQueue send_queue_ WEFT_GUARDED_BY(send_lock_);
   Time announced_ WEFT_GUARDED_BY(send_lock_) =
