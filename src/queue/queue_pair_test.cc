@@ -95,7 +95,10 @@ TEST_P(Sizes, AnUnreliableConnectionCarriesSendsAndWrites) {
 TEST(QueuePair, AtomicOperationsReturnTheFormerValue) {
   Couple two(QpType::kRc);
   std::uint64_t value = 40;
-  std::memcpy(two.b.memory.data(), &value, 8);
+  {
+    const MutexLock guard(two.b.port->lock());  // the background thread may execute the request
+    std::memcpy(two.b.memory.data(), &value, 8);
+  }
   const work::Segment to[] = {two.a.part(8, 8)};
   QpSendRequest add = access(WorkKind::kFetchAdd, to, two.b.address(0), two.b.key());
   add.work.swap_or_add = 2;
