@@ -2,12 +2,8 @@
 // What does a thread need that lives beside those of the program?
 #include "os/thread.h"
 
-#include <sched.h>
 #include <signal.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -19,31 +15,7 @@ namespace weft::os {
 
 namespace {
 
-// struct sched_attr of the kernel, whose header does not go with <sched.h>.
-struct SchedulingAttributes {
-  std::uint32_t size;
-  std::uint32_t policy;
-  std::uint64_t flags;
-  std::int32_t nice;
-  std::uint32_t priority;
-  std::uint64_t runtime;
-  std::uint64_t deadline;
-  std::uint64_t period;
-};
-
-// The scheduler gives a thread that asks for short slices the processor sooner (EEVDF, Linux 6.12;
-// an older one takes no notice): a polling program would keep it from the thread for milliseconds.
-void ask_for_short_slices() {
-  constexpr std::uint64_t kSliceNs = 100'000;  // the least that is granted
-  SchedulingAttributes attributes{};
-  if (::syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0) return;
-  if (attributes.policy != SCHED_OTHER) return;
-  attributes.runtime = kSliceNs;
-  ::syscall(SYS_sched_setattr, 0, &attributes, 0);
-}
-
 void* run(void* argument) {
-  ask_for_short_slices();
   const std::unique_ptr<std::function<void()>> body(static_cast<std::function<void()>*>(argument));
   (*body)();
   return nullptr;
