@@ -152,17 +152,17 @@ void ProgressThread::look_on(Charge& charge) {
   Engine& engine = *charge.engine;
   Time now = Time::clock::now();
   const Time last = now + kLongestLook;
-  unsigned found = 0;
+  bool found = false;
   for (Time end = now + kShortSleep; now < end; now = Time::clock::now()) {
     if (engine.polls() != charge.polls) break;  // the program polls
     const unsigned taken = engine.arrivals().taken;
     engine.progress();
     charge.polls = engine.polls();
     if (engine.arrivals().taken == taken) continue;
-    ++found;
+    found = true;
     end = std::min(now + kShortSleep, last);
   }
-  if (found == 0) charge.short_sleeps = 0;
+  if (!found) charge.short_sleeps = 0;
 }
 
 // Does what is to be done for an engine that is awake, and says how long nothing will be.
@@ -175,13 +175,13 @@ nanoseconds ProgressThread::serve(Charge& charge) {
   const Engine::Arrivals before = engine.arrivals();
   engine.progress();
   charge.polls = engine.polls();
+  const Engine::Arrivals after = engine.arrivals();
+  const bool found = after.taken != before.taken;
   if (charge.attempts != 0) {
-    const Engine::Arrivals after = engine.arrivals();
-    const bool needed = after.unpolled != before.unpolled ||
-                        (after.taken != before.taken && charge.polls_between < kPolling);
+    const bool needed =
+        after.unpolled != before.unpolled || (found && charge.polls_between < kPolling);
     charge.attempts = needed ? std::min(charge.attempts + 1, kAttempts) : charge.attempts - 1;
   }
-  const bool found = engine.arrivals().taken != before.taken;
   if (found && charge.short_sleeps == kShortSleeps) look_on(charge);
   charge.asleep = engine.fall_asleep();
   if (charge.asleep) {

@@ -12,7 +12,7 @@ namespace weft::queue {
 
 // The path of one queue pair: packets (PacketLink, DatagramLink); shared memory later. Functions of
 // the send half are called with the queue pair's send lock held, those of the receive half with the
-// lock of its port, and emit() with the port's transmit lock besides.
+// lock of its port, and the two that send with the port's transmit lock besides.
 class Link {
  public:
   virtual ~Link() = default;
@@ -38,7 +38,7 @@ class Link {
   virtual void emit_answers(bool /*replies*/, Time /*now*/) {}
   // Whether emit_answers() is to be called when requests are posted.
   virtual bool expects_post() const { return false; }
-  // When the send half, or the receive half, has something to do in emit() or tick(); Time::max()
+  // When the send half, or the receive half, has something to send or to do in tick(); Time::max()
   // when a packet or a post alone can change that.
   virtual Time send_due() const = 0;
   virtual Time receive_due() const { return Time::max(); }

@@ -84,7 +84,6 @@ void PacketLink::begin_sending(const QpAttributes& attributes) {
   settings_.first_sent = attributes.send_psn;
   settings_.max_reads = attributes.max_reads;
   settings_.ack_timeout = transport::ack_timeout(attributes.timeout);
-  forecasts_ = settings_.ack_timeout >= kPatient;
   settings_.retries = attributes.retries;
   settings_.rnr_retries = attributes.rnr_retries;
   if (type_ == QpType::kUc) {
@@ -159,7 +158,7 @@ void PacketLink::emit_answers(bool replies, Time now) {
   if (since != Time::max() && now - since >= kLazily) responder_->answer_all();
   if (replies) {
     forecast_.posted(now);
-  } else if (forecasts_ && responder_->ready() &&
+  } else if (settings_.ack_timeout >= kPatient && responder_->ready() &&
              forecast_.waits(responder_->only_acknowledges(), now)) {
     return;
   }

@@ -70,7 +70,6 @@ class PacketLink final : public Link {
   std::size_t posted_bytes_ = 0;
   Time gathers_until_ = Time::max();
   ReplyForecast forecast_;
-  bool forecasts_ = false;
 };
 
 }  // namespace weft::queue

@@ -223,10 +223,11 @@ void QpPort::look_at_active() {
 
 void QpPort::take_packets() {
   const Time before = std::exchange(now_, Time::clock::now());
-  const Time polled_before = polled_at_.exchange(now_, std::memory_order_relaxed);
+  const Time polled_before = polled_at_.load(std::memory_order_relaxed);
+  polled_at_.store(now_, std::memory_order_relaxed);
   unsigned taken = 0;
   for (const auto& number : numbers_) {
-    // A program that polls seldom finds all that has arrived, at quiet sockets, too.
+    // A program that polls seldom looks at quiet sockets, too, until it has found something.
     if (now_ - before > kOften) number->attend();
     taken += number->poll(~0U, kReadsAtOnce);
   }

@@ -382,7 +382,10 @@ int QueuePair::post(const QpSendRequest& wanted) {
 // port is to look, if that is earlier than it would.
 Time QueuePair::posted() {
   const Time now = Time::clock::now();
-  if (was_polled_.exchange(false, std::memory_order_relaxed)) setup_.port->was_polled(now);
+  if (was_polled_.load(std::memory_order_relaxed)) {
+    was_polled_.store(false, std::memory_order_relaxed);
+    setup_.port->was_polled(now);
+  }
   const bool polls = setup_.port->is_polled_often(now);
   const bool replies = link_ != nullptr && link_->expects_post();
   if (replies && setup_.port->lock().try_lock()) {
@@ -415,6 +418,10 @@ void QueuePair::flush_output() {
 void QueuePair::emit_waiting() {
   if (link_ == nullptr || !link_->expects_post()) return;
   const MutexLock guard(setup_.port->transmit_lock());
+  emit_last_answers();
+}
+
+void QueuePair::emit_last_answers() {
   link_->emit_answers(true, Time::clock::now());
   flush_output();
 }
@@ -424,10 +431,9 @@ void QueuePair::finish() {
   setup_.port->lock().assert_held();
   if (!send_lock_.try_lock()) return;
   const MutexLock sending(send_lock_, std::adopt_lock);
-  if (!setup_.port->transmit_lock().try_lock()) return;
+  if (link_ == nullptr || !setup_.port->transmit_lock().try_lock()) return;
   const MutexLock guard(setup_.port->transmit_lock(), std::adopt_lock);
-  if (link_ != nullptr) link_->emit_answers(true, Time::clock::now());
-  flush_output();
+  emit_last_answers();
 }
 
 Time QueuePair::send_due() {

@@ -145,6 +145,7 @@ class QueuePair final : PortClient, work::WorkSink, ReceiveSink {
   enum class Answers : std::uint8_t { kNo, kOfPoll, kOfReply };
   void emit(Answers answers, bool polls, Time now) WEFT_REQUIRES(send_lock_);
   void emit_waiting() WEFT_REQUIRES(setup_.port->lock(), send_lock_);
+  void emit_last_answers() WEFT_REQUIRES(setup_.port->transmit_lock());
   void flush_output() WEFT_REQUIRES(setup_.port->transmit_lock());
   Time send_due() WEFT_REQUIRES(send_lock_);
   void complete_send(const SendSlot& slot, work::CompletionStatus status, std::uint8_t detail,
