@@ -8,9 +8,9 @@ endif()
 if(TARGET weft-fi)
   install(TARGETS weft-fi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/libfabric)
 endif()
-# Not in LIBDIR: there it would hide the libibverbs of the distribution from every program.
-if(TARGET weft-verbs)
-  install(TARGETS weft-verbs LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/weft)
+# Not in LIBDIR: there they would hide the libibverbs and librdmacm of the distribution from every program.
+if(TARGET weft-rdmacm)
+  install(TARGETS weft-verbs weft-rdmacm LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/weft)
 endif()
 install(TARGETS weft RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES README.md LICENSE TYPE DOC)

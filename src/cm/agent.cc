@@ -116,6 +116,10 @@ void Agent::set_backlog(ListenerId listener, std::size_t backlog) {
 
 void Agent::stop(ListenerId listener, Time now) { state_->passive.stop(listener, now); }
 
+Status Agent::claim(ConnectionId id, User& user, void* context) {
+  return state_->passive.claim(id, user, context);
+}
+
 Result<ConnectionId> Agent::connect(const ConnectRequest& request, User& user, void* context,
                                     Time now) {
   return state_->active.connect(request, user, context, now);

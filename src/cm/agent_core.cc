@@ -175,7 +175,7 @@ void Core::refuse(CmConnection& connection, wire::CmRej rej, std::span<const std
 
 void Core::answer_query(CmConnection& connection, wire::CmSidrRep reply, Time now) {
   reply.request = connection.remote_id;
-  reply.service = listeners.find(connection.listener)->service;
+  if (const auto* listener = listeners.find(connection.listener)) reply.service = listener->service;
   retire(connection, compose(connection.transaction, reply), now);
   repeat(connection);
 }

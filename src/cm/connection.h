@@ -133,6 +133,7 @@ struct CmConnection {
   Role role = Role::kAcceptor;
   bool watched = false;    // ConnectRequest::watched
   bool forwarded = false;  // at rest: another agent answers the request
+  bool adopted = false;    // its REQ has come to another agent
   Remote remote;
   std::uint32_t remote_id = 0;    // 0: not known yet
   std::uint64_t transaction = 0;  // of the REQ

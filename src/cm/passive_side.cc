@@ -76,12 +76,23 @@ CmConnection* PassiveSide::undecided(ConnectionId id) {
   return is ? connection : nullptr;
 }
 
+Status PassiveSide::claim(ConnectionId id, User& user, void* context) {
+  CmConnection* connection = core_.entries.find(id);
+  const bool is_undecided = connection != nullptr && (connection->phase == Phase::kReqReceived ||
+                                                      connection->phase == Phase::kSidrReqReceived);
+  if (!is_undecided) return no_connection(id);
+  connection->user = &user;
+  connection->context = context;
+  connection->listener = 0;
+  connection->place.leave();
+  return {};
+}
+
 Status PassiveSide::accept(ConnectionId id, const AcceptRequest& reply, User& user, void* context,
                            Time now) {
   CmConnection* connection = undecided(id);
   if (connection == nullptr) return no_connection(id);
   if (Status fits = check_length(reply.more, kMaxMorePrivateData); !fits) return fits;
-  const bool adopted = connection->listener == 0;
   connection->phase = Phase::kRepSent;
   connection->watched = reply.watched;
   connection->own_qpn = queue_pair_of(reply.rep);
@@ -94,7 +105,7 @@ Status PassiveSide::accept(ConnectionId id, const AcceptRequest& reply, User& us
   rep.ca_guid = core_.options.guid;
   // A REQ, which may be forged, draws no more packets when MRAs came first. During a flood the REP
   // is repeated for a repeated REQ only, which does not reach an acceptor that has adopted it.
-  const bool repeats = adopted || !core_.requests.is_short();
+  const bool repeats = connection->adopted || !core_.requests.is_short();
   const unsigned drawn =
       std::min(connection->delays + (reply.delayed ? 1U : 0U), core_.options.most_replies);
   const unsigned repetitions = repeats ? core_.options.most_replies - drawn : 0;
@@ -147,6 +158,7 @@ Result<ConnectionId> PassiveSide::adopt(const CmArrival& arrival, const wire::Cm
   liveness_.suspect_others(arrival.from, req.ca_guid, arrival.now);
   CmConnection* connection = add(arrival, req);
   if (connection == nullptr) return no_free_id();
+  connection->adopted = true;
   connection->user = &user;
   connection->context = context;
   core_.wait(*connection, after(arrival.now, core_.options.undecided_limit));

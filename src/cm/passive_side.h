@@ -17,6 +17,7 @@ class PassiveSide {
   void set_backlog(ListenerId id, std::size_t backlog);
   void stop(ListenerId id, Time now);
 
+  Status claim(ConnectionId id, User& user, void* context);
   Status accept(ConnectionId id, const AcceptRequest& reply, User& user, void* context, Time now);
   Status delay(ConnectionId id, std::uint8_t timeout, Time now);
   Status forward(ConnectionId id, Time now);

@@ -48,6 +48,17 @@ Result<std::vector<os::UdpSocket>> bind_number(std::uint16_t port) {
   return sockets;
 }
 
+// Those of any free number.
+Result<std::vector<os::UdpSocket>> bind_any_number() {
+  Error last{EADDRINUSE, "no UDP port from 32768 on is free"};
+  for (unsigned i = 0; i < kTries; ++i) {
+    auto sockets =
+        bind_number(static_cast<std::uint16_t>(kFirstPort + os::random_number() % kPorts));
+    if (sockets || sockets.error().code != EADDRINUSE) return sockets;
+  }
+  return last;
+}
+
 // Ports send a last time when the process exits: acknowledgements may wait for requests that the
 // program does not post any more (ReplyForecast).
 class LivePorts {
@@ -86,28 +97,45 @@ class LivePorts {
 }  // namespace
 
 QpPort::QpPort(std::shared_ptr<device::Device> device, os::WakeSet wake)
-    : device_(std::move(device)),
-      stats_(device_->stats().take("queue pairs")),
-      wake_(std::move(wake)) {}
+    : device_(std::move(device)), wake_(std::move(wake)) {}
 
-Result<std::shared_ptr<QpPort>> QpPort::open(std::shared_ptr<device::Device> device) {
+Result<std::shared_ptr<QpPort>> QpPort::create(std::shared_ptr<device::Device> device,
+                                               const char* stats) {
   auto wake = os::WakeSet::create();
   if (!wake) return wake.error();
   std::shared_ptr<QpPort> port(new QpPort(std::move(device), std::move(wake).value()));
+  port->stats_ = port->device_->stats().take(stats);
+  auto thread = device::ProgressThread::get();
+  if (!thread) return thread.error();
+  port->thread_ = std::move(thread).value();
+  return port;
+}
+
+void QpPort::begin() {
+  thread_->attach(*this);
+  LivePorts::instance().add(*this);
+}
+
+Result<std::shared_ptr<QpPort>> QpPort::open(std::shared_ptr<device::Device> device) {
+  auto created = create(std::move(device), "queue pairs");
+  if (!created) return created.error();
+  const std::shared_ptr<QpPort> port = std::move(created).value();
   for (auto* guard : {&port->reader_, &port->writer_}) {
     auto attached = memory::AccessGuard::attach(port->device_->regions_of_users());
     if (!attached) return attached.error();
     *guard = std::move(attached).value();
   }
-  auto thread = device::ProgressThread::get();
-  if (!thread) return thread.error();
   {
     const MutexLock guard(port->lock_);
     if (Status ok = port->open_number(); !ok) return ok.error();
   }
-  port->thread_ = std::move(thread).value();
-  port->thread_->attach(*port);
-  LivePorts::instance().add(*port);
+  port->begin();
+  return port;
+}
+
+Result<std::shared_ptr<QpPort>> QpPort::open_for_managers(std::shared_ptr<device::Device> device) {
+  auto port = create(std::move(device), "connection managers");
+  if (port) port.value()->begin();
   return port;
 }
 
@@ -117,28 +145,47 @@ QpPort::~QpPort() {
 }
 
 Status QpPort::open_number() {
-  Error last{EADDRINUSE, "no UDP port from 32768 on is free"};
-  for (unsigned i = 0; i < kTries; ++i) {
-    const auto number = static_cast<std::uint16_t>(kFirstPort + os::random_number() % kPorts);
-    auto sockets = bind_number(number);
-    if (!sockets) {
-      last = sockets.error();
-      if (last.code == EADDRINUSE) continue;
-      return last;
-    }
-    roce::PacketPortOptions options;
-    options.capture = device_->capture() != nullptr ? &device_->capture()->network() : nullptr;
-    options.stats = stats_.get();
-    std::vector<os::UdpSocket>& both = sockets.value();
-    auto packets = roce::PacketPort::open(std::move(both.front()), wake_, options);
-    if (!packets) return packets.error();
-    if (both.size() == 2) {
-      if (Status ok = packets.value()->add_family(std::move(both.back())); !ok) return ok;
-    }
-    numbers_.push_back(std::move(packets).value());
-    return {};
+  auto sockets = bind_any_number();
+  if (!sockets) return sockets.error();
+  return add_number(std::move(sockets).value());
+}
+
+Status QpPort::add_number(std::vector<os::UdpSocket> sockets) {
+  roce::PacketPortOptions options;
+  options.capture = device_->capture() != nullptr ? &device_->capture()->network() : nullptr;
+  options.stats = stats_.get();
+  auto packets = roce::PacketPort::open(std::move(sockets.front()), wake_, options);
+  if (!packets) return packets.error();
+  if (sockets.size() == 2) {
+    if (Status ok = packets.value()->add_family(std::move(sockets.back())); !ok) return ok;
   }
-  return last;
+  numbers_.push_back(std::move(packets).value());
+  return {};
+}
+
+Result<QpPort::Attachment> QpPort::open_manager(PortClient& manager,
+                                                const os::SocketAddress& address,
+                                                bool both_families) {
+  if (Status ok = thread_->start(); !ok) return ok.error();
+  Result<std::vector<os::UdpSocket>> sockets = std::vector<os::UdpSocket>{};
+  if (both_families) {
+    sockets = address.port() != 0 ? bind_number(address.port()) : bind_any_number();
+  } else if (auto socket = os::UdpSocket::bind(address, roce::kReliableSocket)) {
+    sockets.value().push_back(std::move(socket).value());
+  } else {
+    return socket.error();
+  }
+  if (!sockets) return sockets.error();
+  if (Status ok = add_number(std::move(sockets).value()); !ok) return ok.error();
+  roce::PacketPort& packets = *numbers_.back();
+  const auto qpn = packets.attach(manager, roce::QpnUse::kManager, Time::clock::now());
+  if (!qpn) return qpn.error();
+  return Attachment{qpn.value(), &packets};
+}
+
+void QpPort::close_manager(PortClient& manager, const Attachment& attachment) {
+  detach(manager, attachment);
+  std::erase_if(numbers_, [&](const auto& each) { return each.get() == attachment.packets; });
 }
 
 std::size_t QpPort::receive_buffer() const { return numbers_.front()->receive_buffer(); }
@@ -162,6 +209,7 @@ void QpPort::detach(PortClient& client, const Attachment& attachment) {
   attachment.packets->detach(attachment.qpn, Time::clock::now());
   std::erase(touched_, &client);
   std::erase(active_, &client);
+  std::ranges::replace(visited_, &client, nullptr);
   const MutexLock guard(news_lock_);
   std::erase_if(news_, [&](const News& each) { return each.client == &client; });
 }
@@ -176,6 +224,11 @@ void QpPort::look_at(PortClient& client, Time due) {
   due_ = std::min(due_, due);
   if (std::exchange(client.active_, true)) return;
   active_.push_back(&client);
+}
+
+void QpPort::plan(PortClient& client, Time due) {
+  look_at(client, due);
+  if (sleepers_ != 0 && due < wakes_at_.load()) wake_sleepers_at(due);
 }
 
 void QpPort::announce(PortClient& client, Time due) {
@@ -209,16 +262,19 @@ void QpPort::settle_touched() {
 
 void QpPort::look_at_active() {
   due_ = Time::max();
-  std::vector<PortClient*> all;
-  all.swap(active_);
-  for (PortClient* const client : all) {
+  visited_.swap(active_);
+  for (std::size_t i = 0; i < visited_.size(); ++i) {
+    PortClient* const client = visited_[i];
+    if (client == nullptr) continue;
     client->active_ = false;
     if (client->due() <= now_) {
       client->tick(now_);
+      if (visited_[i] == nullptr) continue;  // it has detached itself
       client->settle(now_);
     }
     look_at(*client, client->due());
   }
+  visited_.clear();
 }
 
 void QpPort::take_packets() {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# Has our libibverbs.so.1 the symbols of rdma-core 44, each on its version, and do loaders find them?
+# Have our libibverbs.so.1 and librdmacm.so.1 the symbols of rdma-core 44, each on its version, and do loaders find them?
 import re
 import sys
 from pathlib import Path
@@ -8,6 +8,7 @@ from pathlib import Path
 from program import require, run, setup
 
 TIMEOUT_S = 30
+SYMBOLS = {"libibverbs": "verbs_symbols.txt", "librdmacm": "rdmacm_symbols.txt"}
 OWN_NODE = "WEFT_PRIVATE"  # C++ names that our libraries share
 
 # NCCL asks for these of version IBVERBS_1.1, and for the others of their own (nccl/src/misc/ibvsymbols.cc).
@@ -41,23 +42,30 @@ def exported(library, env):
     return {name for name in names if not name.endswith("@" + OWN_NODE)}
 
 
+def check(folder, name, env):
+    """The symbols and the names of one library; returns how many symbols it has."""
+    library = folder / f"{name}.so.1"
+    wanted = set((Path(__file__).parent / SYMBOLS[name]).read_text(encoding="ascii").split())
+    names = exported(library, {k: v for k, v in env.items() if k != "LD_PRELOAD"})
+    require(names == wanted, f"missing: {sorted(wanted - names)}; too many: {sorted(names - wanted)}")
+    dynamic = run(["readelf", "-d", library], {"PATH": env["PATH"]}, TIMEOUT_S).stdout
+    require(f"[{library.name}]" in re.search("SONAME.*", dynamic)[0], f"another soname: {dynamic}")
+    require((folder / f"{name}.so").resolve() == library.resolve(), f"no {name}.so beside it")
+    return len(names)
+
+
 def main():
     test, _ = setup(__doc__)
     env = test.env_without_provider
     folder = test.build / "lib" / "verbs"
-    library = folder / "libibverbs.so.1"
-    wanted = set((Path(__file__).parent / "verbs_symbols.txt").read_text(encoding="ascii").split())
-    names = exported(library, {k: v for k, v in env.items() if k != "LD_PRELOAD"})
-    require(names == wanted, f"missing: {sorted(wanted - names)}; too many: {sorted(names - wanted)}")
-    dynamic = run(["readelf", "-d", library], {"PATH": env["PATH"]}, TIMEOUT_S).stdout
-    require(re.search(r"SONAME.*\[libibverbs\.so\.1\]", dynamic), f"another soname: {dynamic}")
-    require((folder / "libibverbs.so").resolve() == library.resolve(), "no libibverbs.so beside it")
-    others = {each.name for each in folder.iterdir()} - {"libibverbs.so", "libibverbs.so.1"}
+    for name in SYMBOLS:
+        print(f"{name}.so.1: {check(folder, name, env)} symbols on their versions")
+    ours = {name + end for name in SYMBOLS for end in (".so", ".so.1")}
+    others = {each.name for each in folder.iterdir()} - ours
     require(not others, f"programs would find other libraries in the same folder: {others}")
     for name in ("libibverbs.so", "libibverbs.so.1"):
         result = run([sys.executable, "-c", LOAD, folder / name], env, TIMEOUT_S)
         require(result.returncode == 0, f"dlvsym in {name}: {result.stderr}")
-    print(f"libibverbs.so.1: {len(names)} symbols on their versions")
 
 
 main()

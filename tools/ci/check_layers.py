@@ -20,9 +20,11 @@ OS_HEADER = (r'(sys(?!/types\.h)|linux|asm|netinet|arpa|net)/|'
 # sys/types.h is free: it only names types (pid_t, off_t).
 # Headers that only hold structures of the foreign interface: a front end must speak them.
 ADDRESS_STRUCTS = {'netinet/in.h', 'sys/socket.h', 'sys/uio.h'}
+# By contract rdma_getaddrinfo(3), rpoll, rselect and rfcntl are these functions of libc.
+CALLS_OF_LIBC = {'frontend_rdmacm': {'netdb.h', 'fcntl.h', 'poll.h', 'sys/select.h'}}
 FOREIGN = [
     (r'infiniband/', {'frontend_verbs', 'frontend_rdmacm'}),
-    (r'rdma/rdma_', {'frontend_rdmacm'}),
+    (r'rdma/(rdma_|rsocket)', {'frontend_rdmacm'}),
     (r'rdma/(fabric\.h|fi_|providers/)', {'frontend_fabric'}),
 ]
 EXEMPT = re.compile(r'_(test|support|bench|fuzz)\.cc$')
@@ -57,7 +59,8 @@ def refuse_header(module, header, is_test):
     if is_test:
         return None
     if re.match(OS_HEADER, header) and module.name != 'os':
-        if not (module.name.startswith('frontend_') and header in ADDRESS_STRUCTS):
+        is_structure = module.name.startswith('frontend_') and header in ADDRESS_STRUCTS
+        if not is_structure and header not in CALLS_OF_LIBC.get(module.name, ()):
             return f'{module.name} may not include <{header}>: only os talks to the system'
     for pattern, allowed in FOREIGN:
         if re.match(pattern, header) and module.name not in allowed:

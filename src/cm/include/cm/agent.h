@@ -106,6 +106,11 @@ class Agent {
   // ones go on. Nothing happens when the listener is unknown.
   void stop(ListenerId listener, Time now);
 
+  // The decision about a request (kRequest, kResolve) does not depend on its listener any more: it
+  // neither counts towards the backlog nor ends by stop(). Events of it go to `user`. Errors:
+  // ENOENT.
+  Status claim(ConnectionId id, User& user, void* context);
+
   // Sends a REQ. Errors: EUSERS when no communication id is free, EINVAL for too long private data,
   // or when `other` is of another host.
   Result<ConnectionId> connect(const ConnectRequest& request, User& user, void* context, Time now);
@@ -159,7 +164,8 @@ class Agent {
   // the id is unknown, or kTimedOut. Errors: EUSERS.
   Result<ConnectionId> resolve(const Remote& to, const wire::CmSidrReq& request,
                                const RepeatTimes& repeats, User& user, void* context, Time now);
-  // Answers kResolve. The agent fills in the request id and the service. Errors: ENOENT.
+  // Answers kResolve. The agent fills in the request id, and the service unless the request was
+  // claimed. Errors: ENOENT.
   Status answer(ConnectionId id, const wire::CmSidrRep& reply, Time now);
 
   // For AcceptRequest::credits of another agent. Any thread may use it, also after the agent's end.

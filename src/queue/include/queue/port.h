@@ -52,6 +52,9 @@ class QpPort final : public device::Engine {
   // A port with one UDP number. Errors: EADDRINUSE when none is free, EMFILE and others of
   // os::UdpSocket::bind(), os::WakeSet::create() and memory::AccessGuard::attach().
   static Result<std::shared_ptr<QpPort>> open(std::shared_ptr<device::Device> device);
+  // A port of connection managers alone, without a UDP number. Errors: those of
+  // os::WakeSet::create() and device::ProgressThread::get().
+  static Result<std::shared_ptr<QpPort>> open_for_managers(std::shared_ptr<device::Device> device);
   ~QpPort() override;
 
   // A queue pair's number, and where its packets leave.
@@ -64,6 +67,15 @@ class QpPort final : public device::Engine {
   Result<Attachment> attach(PortClient& client) WEFT_REQUIRES(lock_);
   // On return no function of the client is running, and none will be called.
   void detach(PortClient& client, const Attachment& attachment) WEFT_REQUIRES(lock_);
+
+  // Opens a UDP number for a manager of connections: that of the address, or any free one. With
+  // `both_families` the unspecified address is that of IPv4 and IPv6. Control call. Errors:
+  // EADDRINUSE, EADDRNOTAVAIL and others of os::UdpSocket::bind(), those of
+  // device::ProgressThread::start().
+  Result<Attachment> open_manager(PortClient& manager, const os::SocketAddress& address,
+                                  bool both_families) WEFT_REQUIRES(lock_);
+  // Closes that number. Not from within a function of the manager but tick().
+  void close_manager(PortClient& manager, const Attachment& attachment) WEFT_REQUIRES(lock_);
 
   // One thread at a time in everything that the port drives.
   Mutex& lock() WEFT_RETURNS_LOCK(lock_) { return lock_; }
@@ -81,6 +93,8 @@ class QpPort final : public device::Engine {
   // With lock() held: this poll settles that client, or looks at it at that time.
   void touch(PortClient& client) WEFT_REQUIRES(lock_);
   void look_at(PortClient& client, Time due) WEFT_REQUIRES(lock_);
+  // As look_at(), by a thread outside of a poll: threads that sleep on the port learn of it.
+  void plan(PortClient& client, Time due) WEFT_REQUIRES(lock_);
   // The next poll looks at that client, whose earliest time is `due` now: threads that sleep on the
   // port learn of it. Any thread that holds none of the locks.
   void announce(PortClient& client, Time due) WEFT_EXCLUDES(lock_);
@@ -110,7 +124,11 @@ class QpPort final : public device::Engine {
   static constexpr auto kOften = std::chrono::microseconds(20);
 
   QpPort(std::shared_ptr<device::Device> device, os::WakeSet wake);
+  static Result<std::shared_ptr<QpPort>> create(std::shared_ptr<device::Device> device,
+                                                const char* stats);
+  void begin();
   Status open_number() WEFT_REQUIRES(lock_);
+  Status add_number(std::vector<os::UdpSocket> sockets) WEFT_REQUIRES(lock_);
   void take_packets() WEFT_REQUIRES(lock_);
   void take_news() WEFT_REQUIRES(lock_);
   void settle_touched() WEFT_REQUIRES(lock_);
@@ -131,6 +149,7 @@ class QpPort final : public device::Engine {
   std::vector<std::unique_ptr<roce::PacketPort>> numbers_ WEFT_GUARDED_BY(lock_);
   std::vector<PortClient*> touched_ WEFT_GUARDED_BY(lock_);
   std::vector<PortClient*> active_ WEFT_GUARDED_BY(lock_);
+  std::vector<PortClient*> visited_ WEFT_GUARDED_BY(lock_);  // by this poll; null: detached since
   Time now_ WEFT_GUARDED_BY(lock_){};
   Time due_ WEFT_GUARDED_BY(lock_) = Time::max();  // of the active clients
   int sleepers_ WEFT_GUARDED_BY(lock_) = 0;

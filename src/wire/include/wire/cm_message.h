@@ -96,6 +96,7 @@ enum class CmReason : std::uint16_t {
   kInvalidMtu = 26,
   kConsumer = 28,
   kDuplicateId = 30,
+  kVendorOption = 35,
 };
 
 // Rejection of a request or a reply.

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What is behind the rdma_cm_id of a program?
+#include "cm_id.h"
+
+#include <cstring>
+
+#include "wire/cm_message.h"
+
+namespace weft::rdmacm {
+
+CmId::CmId(std::shared_ptr<CmSpace> space, void* its_context, rdma_port_space port_space,
+           ibv_qp_type type)
+    : rdma_cm_id{}, space_(std::move(space)) {
+  context = its_context;
+  ps = port_space;
+  qp_type = type;
+}
+
+Result<std::unique_ptr<CmId>> CmId::create(std::shared_ptr<CmSpace> space,
+                                           rdma_event_channel* channel, void* context,
+                                           rdma_port_space ps, ibv_qp_type type) {
+  std::unique_ptr<CmId> id(new CmId(space, context, ps, type));
+  id->channel = channel;
+  if (channel != nullptr) return id;
+  auto own = CmChannel::create(std::move(space));
+  if (!own) return own.error();
+  id->channel = own.value().release();
+  id->is_sync = true;
+  return id;
+}
+
+CmId::~CmId() {
+  if (is_sync) delete &own_channel();
+}
+
+Status CmId::bind_to(const LocalGid& to) {
+  auto domain = DeviceTable::instance().pd_of(*to.device);
+  if (!domain) return domain.error();
+  local = to;
+  verbs = to.device->context;
+  port_num = kPort;
+  pd = domain.value();
+  route.addr.addr.ibaddr.sgid = to.gid;
+  route.addr.addr.ibaddr.pkey = 0xFFFF;
+  return {};
+}
+
+void CmId::set_source(const os::SocketAddress& address) {
+  std::memcpy(&route.addr.src_storage, address.get(), address.length());
+}
+
+void CmId::set_destination(const os::SocketAddress& address) {
+  std::memcpy(&route.addr.dst_storage, address.get(), address.length());
+}
+
+os::SocketAddress CmId::source() const {
+  const auto address =
+      os::SocketAddress::parse(&route.addr.src_storage, sizeof route.addr.src_storage);
+  return address ? address.value() : os::SocketAddress();
+}
+
+os::SocketAddress CmId::destination() const {
+  const auto address =
+      os::SocketAddress::parse(&route.addr.dst_storage, sizeof route.addr.dst_storage);
+  return address ? address.value() : os::SocketAddress();
+}
+
+std::uint64_t CmId::service() const {
+  return wire::service_of(static_cast<std::uint16_t>(ps), source().port());
+}
+
+void CmId::set_route(const ibv_gid& peer) {
+  route.addr.addr.ibaddr.dgid = peer;
+  path = std::make_unique<ibv_sa_path_rec>();
+  path->dgid = peer;
+  path->sgid = local.gid;
+  path->hop_limit = 64;
+  path->traffic_class = options.traffic_class;
+  path->reversible = 1;
+  path->numb_path = 1;
+  path->pkey = 0xFFFF;
+  path->mtu_selector = 2;  // exactly
+  path->mtu = local.mtu;
+  path->rate_selector = 2;
+  path->rate = IBV_RATE_40_GBPS;
+  path->packet_life_time_selector = 2;
+  path->packet_life_time = 16;
+  route.path_rec = path.get();
+  route.num_paths = 1;
+}
+
+}  // namespace weft::rdmacm

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Which devices are ids bound to?
+#include "device_table.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "boundary.h"
+#include "os/interfaces.h"
+
+namespace weft::rdmacm {
+namespace {
+
+constexpr std::uint8_t kPrefixOfIpv4[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
+
+std::uint8_t in_a_byte(int value) {
+  return static_cast<std::uint8_t>(std::clamp(value, 0, int{RDMA_MAX_INIT_DEPTH}));
+}
+
+Result<std::unique_ptr<CmDevice>> open(ibv_device* device) {
+  auto opened = std::make_unique<CmDevice>();
+  opened->device = device;
+  opened->context = ibv_open_device(device);
+  if (opened->context == nullptr) return error_of_errno("ibv_open_device");
+  ibv_device_attr attributes{};
+  const Status known =
+      status_of(ibv_query_device(opened->context, &attributes), "ibv_query_device");
+  if (!known) return known.error();
+  opened->initiator_depth = in_a_byte(attributes.max_qp_init_rd_atom);
+  opened->responder_resources = in_a_byte(attributes.max_qp_rd_atom);
+  return opened;
+}
+
+// Nothing where the device has no such GID.
+bool find_gid(CmDevice& device, const ibv_gid& wanted, LocalGid& found) {
+  ibv_port_attr port{};
+  if (ibv_query_port(device.context, kPort, &port) != 0) return false;
+  for (int i = 0; i < port.gid_tbl_len; ++i) {
+    ibv_gid gid{};
+    if (ibv_query_gid(device.context, kPort, i, &gid) != 0) continue;
+    if (std::memcmp(&gid, &wanted, sizeof gid) != 0) continue;
+    found = {&device, gid, static_cast<std::uint8_t>(i), port.active_mtu};
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+ibv_gid gid_of(const os::SocketAddress& address) {
+  ibv_gid gid{};
+  const std::span<const std::byte> host = address.host_bytes();
+  if (address.family() == AF_INET) std::memcpy(gid.raw, kPrefixOfIpv4, sizeof kPrefixOfIpv4);
+  std::memcpy(gid.raw + sizeof gid - host.size(), host.data(), host.size());
+  return gid;
+}
+
+os::SocketAddress address_of(const ibv_gid& gid) {
+  if (std::memcmp(gid.raw, kPrefixOfIpv4, sizeof kPrefixOfIpv4) == 0) {
+    return os::SocketAddress::of_host(AF_INET, gid.raw + sizeof kPrefixOfIpv4, 0);
+  }
+  return os::SocketAddress::of_host(AF_INET6, gid.raw, 0);
+}
+
+bool is_loopback(const os::SocketAddress& address) {
+  const std::span<const std::byte> host = address.host_bytes();
+  if (address.family() == AF_INET) return host[0] == std::byte{127};
+  return address.family() == AF_INET6 &&
+         std::memcmp(host.data(), &in6addr_loopback, sizeof in6addr_loopback) == 0;
+}
+
+ibv_gid gid_of_peer(const ibv_gid& own, const os::SocketAddress& address) {
+  return is_loopback(address) && !is_loopback(address_of(own)) ? own : gid_of(address);
+}
+
+DeviceTable& DeviceTable::instance() {
+  static std::mutex mutex;
+  static DeviceTable* table = nullptr;
+  const std::lock_guard guard(mutex);
+  if (table == nullptr || table->origin_.inherited()) table = new DeviceTable;
+  return *table;
+}
+
+Result<std::vector<CmDevice*>> DeviceTable::list() {
+  const std::lock_guard guard(mutex_);
+  return refresh();
+}
+
+Result<std::vector<CmDevice*>> DeviceTable::refresh() {
+  int count = 0;
+  const std::unique_ptr<ibv_device*, decltype(&ibv_free_device_list)> listed(
+      ibv_get_device_list(&count), &ibv_free_device_list);
+  if (listed == nullptr) return error_of_errno("ibv_get_device_list");
+  std::vector<CmDevice*> devices;
+  for (int i = 0; i < count; ++i) {
+    const auto known = std::ranges::find_if(
+        devices_, [&](const auto& each) { return each->device == listed.get()[i]; });
+    if (known != devices_.end()) {
+      devices.push_back(known->get());
+      continue;
+    }
+    auto opened = open(listed.get()[i]);
+    if (!opened) return opened.error();
+    devices.push_back(devices_.emplace_back(std::move(opened).value()).get());
+  }
+  if (devices.empty()) return Error{ENODEV, "this host has no device"};
+  return devices;
+}
+
+Result<LocalGid> DeviceTable::find(const os::SocketAddress& address) {
+  const std::lock_guard guard(mutex_);
+  auto devices = refresh();
+  if (!devices) return devices.error();
+  LocalGid found;
+  for (CmDevice* const each : devices.value()) {
+    if (find_gid(*each, gid_of(address), found)) return found;
+  }
+  if (is_loopback(address)) {
+    for (const os::SocketAddress& usual :
+         {address_of(gid_of(os::SocketAddress::of_host(AF_INET, "\x7F\0\0\1", 0))),
+          os::SocketAddress::of_host(AF_INET6, &in6addr_loopback, 0)}) {
+      if (usual.family() != address.family()) continue;
+      for (CmDevice* const each : devices.value()) {
+        if (find_gid(*each, gid_of(usual), found)) return found;
+      }
+    }
+    CmDevice& first = *devices.value().front();
+    ibv_gid gid{};
+    if (ibv_query_gid(first.context, kPort, 0, &gid) == 0 && find_gid(first, gid, found)) {
+      return found;
+    }
+  }
+  if (os::is_local_address(address.get())) {
+    return Error{ENODEV, address.host() + " belongs to no device"};
+  }
+  return Error{EADDRNOTAVAIL, address.host() + " is no address of this host"};
+}
+
+CmDevice* DeviceTable::of(const ibv_context* context) {
+  const std::lock_guard guard(mutex_);
+  const auto known =
+      std::ranges::find_if(devices_, [&](const auto& each) { return each->context == context; });
+  return known == devices_.end() ? nullptr : known->get();
+}
+
+Result<ibv_pd*> DeviceTable::pd_of(CmDevice& device) {
+  const std::lock_guard guard(mutex_);
+  if (device.pd == nullptr) device.pd = ibv_alloc_pd(device.context);
+  if (device.pd == nullptr) return error_of_errno("ibv_alloc_pd");
+  return device.pd;
+}
+
+Result<ibv_xrcd*> DeviceTable::xrcd_of(CmDevice& device) {
+  const std::lock_guard guard(mutex_);
+  if (device.xrcd == nullptr) {
+    ibv_xrcd_init_attr attributes{};
+    attributes.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
+    attributes.fd = -1;
+    attributes.oflags = O_CREAT;
+    device.xrcd = ibv_open_xrcd(device.context, &attributes);
+  }
+  if (device.xrcd == nullptr) return error_of_errno("ibv_open_xrcd");
+  return device.xrcd;
+}
+
+void DeviceTable::close() {
+  const std::lock_guard guard(mutex_);
+  if (origin_.inherited()) return;
+  for (const auto& each : devices_) {
+    if (each->xrcd != nullptr && ibv_close_xrcd(each->xrcd) == 0) each->xrcd = nullptr;
+    if (each->pd != nullptr && ibv_dealloc_pd(each->pd) == 0) each->pd = nullptr;
+    if (each->pd == nullptr && each->xrcd == nullptr) ibv_close_device(each->context);
+  }
+  devices_.clear();
+}
+
+}  // namespace weft::rdmacm

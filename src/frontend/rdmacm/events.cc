@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does a program learn of events? (rdma_get_cm_event(3), rdma_ack_cm_event(3))
+#include "events.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "boundary.h"
+#include "cm_space.h"
+#include "os/event.h"
+#include "pair_states.h"
+
+namespace weft::rdmacm {
+namespace {
+
+using RecordPtr = std::unique_ptr<CmEventRecord>;
+
+// The depths that the device allows.
+void limit(ConnectionTerms& terms, const CmDevice& device) {
+  terms.initiator_depth = std::min(terms.initiator_depth, device.initiator_depth);
+  terms.responder_resources = std::min(terms.responder_resources, device.responder_resources);
+}
+
+// Makes the id of a request that is about to be reported. False when the request has ended, or
+// cannot be served. Errors: EMFILE, ENOMEM.
+Result<bool> make_id(CmEventRecord& record) {
+  CmId& listener = *record.target;
+  auto made = CmId::create(listener.shared_space(), listener.is_sync ? nullptr : listener.channel,
+                           listener.context, listener.ps, listener.qp_type);
+  if (!made) return made.error();
+  std::unique_ptr<CmId> id = std::move(made).value();
+  auto local = DeviceTable::instance().find(record.own_address);
+  const bool has_device = local.ok() && id->bind_to(local.value()).ok();
+  const bool fits = has_device && (id->has_datagrams() || record.terms.mtu <= local.value().mtu);
+  const MutexLock guard(listener.space().lock());
+  id->connection = record.request;
+  id->manager = record.manager;
+  if (!id->manager->claim(*id)) return false;
+  if (!fits) {
+    static_cast<void>(id->manager->reject(
+        *id, has_device ? wire::CmReason::kInvalidMtu : wire::CmReason::kNoResources, {}));
+    return false;
+  }
+  ++id->manager->users;
+  id->state = IdState::kRequested;
+  id->terms = record.terms;
+  limit(id->terms, *id->local.device);
+  id->set_source(record.own_address);
+  id->set_destination(record.peer_address);
+  id->set_route(record.terms.peer_gid);
+  record.id = id.release();
+  return true;
+}
+
+// A REP has come: the queue pair of the id goes to RTS, and an RTU leaves.
+void establish(CmEventRecord& record) {
+  CmId& id = CmId::of(record.id);
+  if (id.qp == nullptr) return;  // rdma_establish(3)
+  Status moved = move_pair(id, *id.qp, IBV_QPS_RTR);
+  if (moved) moved = move_pair(id, *id.qp, IBV_QPS_RTS);
+  const MutexLock guard(id.space().lock());
+  if (id.state != IdState::kResponded) return;
+  if (moved) {
+    id.state = IdState::kConnected;
+    record.event = RDMA_CM_EVENT_ESTABLISHED;
+    static_cast<void>(id.manager->confirm(id));
+    return;
+  }
+  record.event = RDMA_CM_EVENT_CONNECT_ERROR;
+  record.status = -moved.error().code;
+  static_cast<void>(id.manager->reject(id, wire::CmReason::kConsumer, {}));
+}
+
+// The part of the library in an event. False when the event is not reported.
+Result<bool> conclude(CmEventRecord& record) {
+  if (record.event == RDMA_CM_EVENT_CONNECT_REQUEST) return make_id(record);
+  if (record.event == RDMA_CM_EVENT_CONNECT_RESPONSE) establish(record);
+  const bool has_failed =
+      record.event == RDMA_CM_EVENT_REJECTED || record.event == RDMA_CM_EVENT_UNREACHABLE;
+  if (has_failed) end_pair(CmId::of(record.id));
+  return true;
+}
+
+RecordPtr take(CmChannel& channel) {
+  const MutexLock guard(channel.space().lock());
+  RecordPtr record = channel.take();
+  if (record != nullptr) ++record->target->delivered;
+  return record;
+}
+
+void complete(CmEventRecord& record) {
+  CmSpace& space = record.target->space();
+  const MutexLock guard(space.lock());
+  ++record.target->acknowledged;
+  space.acknowledgements().notify_all();
+}
+
+// A thread inside of rdma_get_cm_event(3).
+class EventReader {
+ public:
+  explicit EventReader(CmChannel& channel) : channel_(channel) {
+    const MutexLock guard(channel_.space().lock());
+    ++channel_.readers;
+  }
+  ~EventReader() {
+    bool is_last = false;
+    {
+      const MutexLock guard(channel_.space().lock());
+      is_last = --channel_.readers == 0 && channel_.is_destroyed;
+    }
+    if (is_last) delete &channel_;
+  }
+  EventReader(const EventReader&) = delete;
+  EventReader& operator=(const EventReader&) = delete;
+
+ private:
+  CmChannel& channel_;
+};
+
+int get_event(CmChannel& channel, rdma_cm_event** event) {
+  const EventReader reader(channel);
+  for (;;) {
+    if (RecordPtr record = take(channel)) {
+      auto reported = conclude(*record);
+      if (reported && reported.value()) {
+        *event = record.release();
+        return 0;
+      }
+      complete(*record);
+      if (reported) continue;
+      const MutexLock guard(channel.space().lock());
+      channel.put_back(std::move(record));
+      return minus_one_with(reported.error().code);
+    }
+    if (!os::may_wait(channel.fd)) return minus_one_with(EAGAIN);
+    if (!os::sleep_or_cancelled(channel.fd, std::chrono::milliseconds(-1)) &&
+        !os::handlers_restart_calls()) {
+      return minus_one_with(EINTR);
+    }
+  }
+}
+
+}  // namespace
+
+Status await(CmId& id) {
+  if (!id.is_sync) return {};
+  if (id.event != nullptr) rdma_ack_cm_event(std::exchange(id.event, nullptr));
+  if (rdma_get_cm_event(id.channel, &id.event) != 0) return error_of_errno("rdma_get_cm_event");
+  if (id.event->status == 0) return {};
+  if (id.event->event == RDMA_CM_EVENT_REJECTED) return Error{ECONNREFUSED, "rejected"};
+  return Error{std::abs(id.event->status), rdma_event_str(id.event->event)};
+}
+
+}  // namespace weft::rdmacm
+
+extern "C" {
+
+int rdma_get_cm_event(rdma_event_channel* channel, rdma_cm_event** event) {
+  using namespace weft::rdmacm;
+  if (channel == nullptr || event == nullptr) return minus_one_with(EINVAL);
+  try {
+    return get_event(CmChannel::of(channel), event);
+  } catch (const std::exception&) {
+    return minus_one_with(ENOMEM);
+  }
+}
+
+int rdma_ack_cm_event(rdma_cm_event* event) {
+  using namespace weft::rdmacm;
+  if (event == nullptr) return minus_one_with(EINVAL);
+  const std::unique_ptr<CmEventRecord> record(static_cast<CmEventRecord*>(event));
+  complete(*record);
+  return 0;
+}
+
+const char* rdma_event_str(rdma_cm_event_type event) {
+  unsigned number = 0;
+  static_assert(sizeof number == sizeof event);
+  std::memcpy(&number, &event, sizeof number);
+  static constexpr const char* kNames[] = {
+      "RDMA_CM_EVENT_ADDR_RESOLVED",   "RDMA_CM_EVENT_ADDR_ERROR",
+      "RDMA_CM_EVENT_ROUTE_RESOLVED",  "RDMA_CM_EVENT_ROUTE_ERROR",
+      "RDMA_CM_EVENT_CONNECT_REQUEST", "RDMA_CM_EVENT_CONNECT_RESPONSE",
+      "RDMA_CM_EVENT_CONNECT_ERROR",   "RDMA_CM_EVENT_UNREACHABLE",
+      "RDMA_CM_EVENT_REJECTED",        "RDMA_CM_EVENT_ESTABLISHED",
+      "RDMA_CM_EVENT_DISCONNECTED",    "RDMA_CM_EVENT_DEVICE_REMOVAL",
+      "RDMA_CM_EVENT_MULTICAST_JOIN",  "RDMA_CM_EVENT_MULTICAST_ERROR",
+      "RDMA_CM_EVENT_ADDR_CHANGE",     "RDMA_CM_EVENT_TIMEWAIT_EXIT"};
+  return number < std::size(kNames) ? kNames[number] : "UNKNOWN EVENT";
+}
+
+}  // extern "C"

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What have both ends of a connection agreed on, that their queue pairs need?
+#pragma once
+
+#include <cstdint>
+
+#include "abi.h"
+
+namespace weft::rdmacm {
+
+// In the view of one end.
+struct ConnectionTerms {
+  std::uint32_t own_psn = 0;  // which the peer begins with
+  std::uint32_t peer_psn = 0;
+  std::uint32_t peer_qpn = 0;
+  ibv_gid peer_gid{};
+  ibv_mtu mtu = IBV_MTU_1024;
+  std::uint32_t flow_label = 0;
+  std::uint8_t traffic_class = 0;
+  std::uint8_t responder_resources = 0;
+  std::uint8_t initiator_depth = 0;
+  std::uint8_t retry_count = 0;
+  std::uint8_t rnr_retry_count = 0;
+  std::uint8_t ack_timeout = 0;  // code of the Local ACK Timeout
+};
+
+}  // namespace weft::rdmacm
