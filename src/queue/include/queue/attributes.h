@@ -104,7 +104,7 @@ inline constexpr std::uint32_t kMaxWorkRequests = 16'384;
 inline constexpr std::uint32_t kMaxSges = 16;
 inline constexpr std::uint32_t kMaxInline = 512;
 inline constexpr std::uint32_t kLeastInline = 64;  // is granted whatever was asked for
-inline constexpr std::uint32_t kMaxCompletions = 65'536;
+inline constexpr std::uint32_t kMaxCompletions = 1 << 20;
 inline constexpr std::uint8_t kMaxReads = 128;  // reads and atomic operations of a queue pair
 
 // The bytes in front of a received datagram: a global routing header (IBTA 11.4.2.1).

@@ -17,7 +17,7 @@ struct Limits {
   static constexpr int kSges = queue::kMaxSges;  // of a work request
   static constexpr int kInlineBytes = queue::kMaxInline;
   static constexpr int kCqs = 65'536;
-  static constexpr int kCqes = 65'536;
+  static constexpr int kCqes = queue::kMaxCompletions;
   static constexpr int kMrs = 1 << 21;
   static constexpr int kPds = 65'536;
   static constexpr int kSrqs = 65'536;
