@@ -129,12 +129,19 @@ wire::CmPath path_of(const CmId& id) {
   return path;
 }
 
+// As Linux makes it of both ports.
+std::uint32_t flow_label_of(const CmId& id) {
+  constexpr std::uint32_t kMask = 0xF'FFFF;
+  return (std::uint32_t{id.source().port()} * 31 + id.destination().port()) & kMask;
+}
+
 Status send_req(CmId& id, const rdma_conn_param& chosen) {
   ConnectionTerms& terms = id.terms;
   terms = {};
   terms.own_psn = static_cast<std::uint32_t>(id.manager->random()) & kPsnMask;
   terms.peer_gid = id.route.addr.addr.ibaddr.dgid;
   terms.mtu = id.local.mtu;
+  terms.flow_label = flow_label_of(id);
   terms.traffic_class = id.options.traffic_class;
   terms.responder_resources = chosen.responder_resources;
   terms.initiator_depth = chosen.initiator_depth;

@@ -9,6 +9,7 @@
 
 #include "cm_id.h"
 #include "cm_space.h"
+#include "os/interfaces.h"
 #include "os/runtime_dir.h"
 #include "roce/path.h"
 #include "roce/route.h"
@@ -150,9 +151,10 @@ std::optional<os::SocketAddress> PortManager::own_address_towards(const os::Sock
   if (arrival_ != nullptr && arrival_->from == peer) return arrival_->to;
   const auto known = own_addresses_.find(peer);
   if (known != own_addresses_.end()) return known->second;
-  const auto path = roce::path_from(address_, peer);
-  if (!path) return std::nullopt;
-  return path.value().source;
+  if (!address_.is_any()) return address_;
+  const auto source = os::source_towards(peer);
+  if (!source) return std::nullopt;
+  return source.value();
 }
 
 void PortManager::send(const cm::Remote& to, cm::ConnectionId, std::span<const std::byte> message) {
