@@ -61,7 +61,6 @@ Status create_srq(CmId& id, ibv_srq_init_attr_ex& attributes) {
     if (id.qp == nullptr) destroy_completion_queues(id);
     return error;
   }
-  id.pd = attributes.pd;
   id.srq = queue;
   return {};
 }
