@@ -53,12 +53,12 @@ Status create(CmId& id, ibv_qp_init_attr_ex& attributes) {
   ibv_qp* const pair = ibv_create_qp_ex(id.verbs, &attributes);
   if (pair == nullptr) {
     const Error error = error_of_errno("ibv_create_qp_ex");
-    if (id.srq == nullptr) destroy_completion_queues(id);
+    destroy_completion_queues(id);
     return error;
   }
   if (Status begun = begin(id, *pair); !begun) {
     ibv_destroy_qp(pair);
-    if (id.srq == nullptr) destroy_completion_queues(id);
+    destroy_completion_queues(id);
     return begun;
   }
   id.pd = attributes.pd;
@@ -108,7 +108,7 @@ void rdma_destroy_qp(rdma_cm_id* handle) {
   ibv_destroy_qp(id.qp);
   id.qp = nullptr;
   retry_destroyed_queues(id);
-  if (id.srq == nullptr) destroy_completion_queues(id);
+  destroy_completion_queues(id);
 }
 
 }  // extern "C"

@@ -79,6 +79,7 @@ Status make_completion_queues(CmId& id, std::uint32_t sends, std::uint32_t recei
 }
 
 void destroy_completion_queues(CmId& id) {
+  if (id.qp_type == IBV_QPT_XRC_RECV && id.srq != nullptr) return;
   destroy_completion_queue(id.send_cq_channel, id.send_cq);
   destroy_completion_queue(id.recv_cq_channel, id.recv_cq);
 }
