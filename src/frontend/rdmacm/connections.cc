@@ -19,8 +19,6 @@ namespace {
 constexpr std::uint8_t kMostRetries = 7;
 constexpr std::uint8_t kResponseTimeout = 20;  // 4.3 s, as with Linux
 constexpr std::uint8_t kMostRepetitions = 15;
-constexpr std::uint8_t kUsualAckTimeout = 17;
-constexpr std::uint8_t kExtendedTransport = 3;
 constexpr std::uint8_t kXrc = 1;
 constexpr std::uint8_t kHopLimit = 64;
 constexpr std::uint32_t kPsnMask = 0xFF'FFFF;

@@ -8,9 +8,6 @@
 namespace weft::rdmacm {
 namespace {
 
-// The path has a lifetime of 0.27 s, as with Linux (CMA_IBOE_PACKET_LIFETIME + 1).
-constexpr std::uint8_t kUsualAckTimeout = 17;
-
 bool has_terms(const CmId& id) {
   switch (id.state) {
     case IdState::kResponded:

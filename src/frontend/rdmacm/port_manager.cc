@@ -24,8 +24,7 @@ constexpr std::size_t kMostRequests = 4096;
 constexpr std::size_t kMostPeers = 4096;
 // Between DISCONNECTED and TIMEWAIT_EXIT.
 constexpr auto kTimeWait = std::chrono::milliseconds(500);
-constexpr std::uint8_t kExtendedTransport = 3;  // of a REQ: XRC
-constexpr std::uint8_t kUnreliable = 1;         // UC
+constexpr std::uint8_t kUnreliable = 1;  // of a REQ: UC
 
 ibv_gid gid_in(const wire::Gid& bytes) {
   ibv_gid gid{};

@@ -8,6 +8,12 @@
 
 namespace weft::rdmacm {
 
+// The code of the Local ACK Timeout where the program sets none: the path has a lifetime of 0.27 s,
+// as with Linux (CMA_IBOE_PACKET_LIFETIME + 1).
+inline constexpr std::uint8_t kUsualAckTimeout = 17;
+// The transport service type of a REQ that stands for an extended one, such as XRC.
+inline constexpr std::uint8_t kExtendedTransport = 3;
+
 // In the view of one end.
 struct ConnectionTerms {
   std::uint32_t own_psn = 0;  // which the peer begins with
