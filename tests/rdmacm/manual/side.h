@@ -10,7 +10,7 @@
 #define EXPECT(holds) expect((holds) != 0, #holds, __FILE__, __LINE__)
 void expect(int holds, const char* text, const char* file, int line);
 
-// What the server listens for.
+// Kinds of connections; the server listens for each.
 enum Service { kReliable, kExtended, kDatagrams, kServices };
 
 enum { kEntries = 8, kSges = 4, kInline = 64, kPortText = 8 };
