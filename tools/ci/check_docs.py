@@ -11,7 +11,7 @@ follow it without an empty line. Constructors and destructors are explained by t
 overriding functions by what they override, operators by their sign.
 
 Of the documents are refused: a README.md of the repository of 60 lines or more, a relative link to a file
-or a heading that does not exist, and a page of docs/user, docs/formats or docs/design that its index
+or a heading that does not exist, and a page of docs/user, docs/conformance, docs/formats or docs/design that its index
 (README.md of the repository or of the folder) does not link.
 """
 import pathlib
@@ -25,7 +25,7 @@ SHARE = 0.9
 README_LINES = 20
 TOP_README_LINES = 59
 PAGES = ('*.md', 'docs/**/*.md', 'src/**/*.md', 'bench/**/*.md', 'fuzz/*.md', 'tests/**/*.md', 'examples/**/*.md')
-INDEXES = {'docs/user': 'README.md', 'docs/formats': 'docs/formats/README.md',
+INDEXES = {'docs/user': 'README.md', 'docs/conformance': 'README.md', 'docs/formats': 'docs/formats/README.md',
            'docs/design': 'docs/design/README.md'}
 LINK = re.compile(r'\]\(([^)\s]+)\)')
 PARTS = ('src', 'tests', 'bench', 'fuzz', 'examples')

@@ -11,6 +11,7 @@ import tempfile
 import unittest
 
 import check_classes
+import check_conformance
 import check_cycles
 import check_docs
 import check_layers
@@ -246,6 +247,35 @@ class Pages(Tree):
     def test_a_long_first_page_is_refused(self):
         self.write('README.md', 'line\n' * 60, '')
         self.assertIn('60 lines', self.refusals()[0])
+
+
+class Conformance(Tree):
+    """Tests that tables of sentences name."""
+
+    HEAD = '# A manual\n\n| sentence | tests |\n|---|---|\n'
+
+    def refusals(self, rows, tests=('a.b', 'a.c')):
+        self.write('docs/conformance/a.md', self.HEAD + rows, '')
+        return check_conformance.check(self.root, set(tests))
+
+    def test_rows_with_tests_or_a_reason_pass(self):
+        self.assertEqual(self.refusals('| One. | `a.b`, `a.c` |\n| `See` also | none: a list |\n\nText: `d`.\n'), [])
+
+    def test_a_test_that_does_not_exist_is_refused(self):
+        self.assertEqual(self.refusals('| One. | `a.b`, `a.d` |\n'), ['docs/conformance/a.md:5: there is no test a.d'])
+
+    def test_a_sentence_without_test_is_refused(self):
+        for cell in ('', 'none', 'none: ', 'a.b'):
+            self.assertIn('neither a test nor', self.refusals(f'| `a.b` | {cell} |\n')[0])
+
+    def test_a_page_without_sentences_is_refused(self):
+        self.assertEqual(self.refusals(''), ['docs/conformance/a.md: no table of tests'])
+
+    def test_tests_of_a_configured_build_are_known(self):
+        self.write('CMakeLists.txt', 'cmake_minimum_required(VERSION 3.25)\nproject(x NONE)\nenable_testing()\n'
+                   'add_test(NAME a.b COMMAND not_built)\n', '')
+        subprocess.run(['cmake', '-S', self.root, '-B', self.root / 'b'], capture_output=True, check=True)
+        self.assertEqual(check_conformance.tests_of(self.root / 'b'), {'a.b'})
 
 
 class Names(Tree):
