@@ -32,7 +32,8 @@ void set_kind(rdma_addrinfo& info, const rdma_addrinfo& hints, int socket_type) 
 
 bool copy_address(const sockaddr* from, socklen_t length, sockaddr*& to, socklen_t& to_length) {
   if (from == nullptr || length == 0) return true;
-  to = static_cast<sockaddr*>(std::calloc(1, sizeof(sockaddr_storage)));
+  void* const room = std::calloc(1, sizeof(sockaddr_storage));
+  to = static_cast<sockaddr*>(room);
   if (to == nullptr || length > sizeof(sockaddr_storage)) return false;
   std::memcpy(to, from, length);
   to_length = length;
@@ -115,11 +116,11 @@ int get_info(const char* node, const char* service, const rdma_addrinfo* hints,
   if (auto devices = DeviceTable::instance().list(); !devices) {
     return minus_one_with(devices.error().code);
   }
-  static const rdma_addrinfo kNoHints{};
+  static const rdma_addrinfo no_hints{};
   Freed info(static_cast<rdma_addrinfo*>(std::calloc(1, sizeof(rdma_addrinfo))),
              &rdma_freeaddrinfo);
   if (info == nullptr) return minus_one_with(ENOMEM);
-  const int error = look_up(node, service, hints != nullptr ? *hints : kNoHints, *info);
+  const int error = look_up(node, service, hints != nullptr ? *hints : no_hints, *info);
   if (error != 0) return error;
   *result = info.release();
   return 0;

@@ -185,7 +185,7 @@ Status connect(CmId& id, const rdma_conn_param* parameters) {
     }
     rdma_conn_param chosen;
     if (Status fits = choose(id, parameters, chosen); !fits) return fits;
-    const Status sent = id.has_datagrams() ? send_query(id, chosen) : send_req(id, chosen);
+    Status sent = id.has_datagrams() ? send_query(id, chosen) : send_req(id, chosen);
     if (!sent) return sent;
     id.state = IdState::kConnecting;
   }

@@ -16,7 +16,7 @@ ibv_context** rdma_get_devices(int* count) {
     auto devices = DeviceTable::instance().list();
     if (!devices) return devices.error();
     const std::size_t number = devices.value().size();
-    listed = static_cast<ibv_context**>(std::calloc(number + 1, sizeof *listed));
+    listed = static_cast<ibv_context**>(std::calloc(number + 1, sizeof(void*)));
     if (listed == nullptr) return weft::Error{ENOMEM, "no memory"};
     for (std::size_t i = 0; i < number; ++i) listed[i] = devices.value()[i]->context;
     if (count != nullptr) *count = static_cast<int>(number);

@@ -45,7 +45,7 @@ Status create_endpoint(rdma_cm_id** id, const rdma_addrinfo& info, ibv_pd* pd,
     return error_of_errno("rdma_create_id");
   }
   if (info.ai_qp_type != 0) made->qp_type = static_cast<ibv_qp_type>(info.ai_qp_type);
-  const Status ready = prepare(CmId::of(made), info, pd, attributes);
+  Status ready = prepare(CmId::of(made), info, pd, attributes);
   if (!ready) {
     rdma_destroy_ep(made);
     return ready;

@@ -215,29 +215,28 @@ Status PortManager::resolve(CmId& id, const wire::CmSidrReq& query) {
 Status PortManager::claim(CmId& id) { return agent_->claim(id.connection, *this, &id); }
 
 Status PortManager::accept(CmId& id, const wire::CmRep& rep) {
-  const Status done =
-      agent_->accept(id.connection, {rep, {}, true}, *this, &id, Time::clock::now());
+  Status done = agent_->accept(id.connection, {rep, {}, true}, *this, &id, Time::clock::now());
   settle_call();
   return done;
 }
 
 Status PortManager::answer(CmId& id, wire::CmSidrRep reply) {
   reply.service = id.service();
-  const Status done = agent_->answer(id.connection, reply, Time::clock::now());
+  Status done = agent_->answer(id.connection, reply, Time::clock::now());
   end(id);
   settle_call();
   return done;
 }
 
 Status PortManager::reject(CmId& id, wire::CmReason reason, std::span<const std::byte> data) {
-  const Status done = agent_->reject(id.connection, reason, data, Time::clock::now());
+  Status done = agent_->reject(id.connection, reason, data, Time::clock::now());
   end(id);
   settle_call();
   return done;
 }
 
 Status PortManager::confirm(CmId& id) {
-  const Status done = agent_->confirm(id.connection, {}, Time::clock::now());
+  Status done = agent_->confirm(id.connection, {}, Time::clock::now());
   settle_call();
   return done;
 }
