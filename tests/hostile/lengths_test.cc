@@ -312,13 +312,20 @@ bool send_sound_packets(Attacker& attacker, std::uint32_t queue_pair, std::size_
   return any;
 }
 
-// Sends datagrams of all lengths to one port: packets of every opcode where there are such, for
+// Each up to the largest buffer for packets; beyond it, which all share their fate, one of eleven.
+constexpr std::size_t next_length(std::size_t length) {
+  constexpr std::size_t kAllBuffers = 17'000;
+  constexpr std::size_t kStep = 11;
+  return length < kAllBuffers ? length + 1 : length + kStep;
+}
+
+// Sends datagrams of many lengths to one port: packets of every opcode where there are such, for
 // the queue pairs that are named; else bytes with a right ICRC. Returns how many.
 std::uint64_t attack(Targets& targets, const Port& port,
                      const std::vector<std::uint32_t>& queue_pairs) {
   const auto attacker = std::make_unique<Attacker>(targets, port);
   std::size_t longest_sound = 0;
-  for (std::size_t length = 0; length <= kLongestDatagram; ++length) {
+  for (std::size_t length = 0; length <= kLongestDatagram; length = next_length(length)) {
     for (const std::uint32_t queue_pair : queue_pairs) {
       if (longest_sound + 1024 < length) break;  // no packet is as long
       if (::testing::Test::HasFatalFailure()) return 0;

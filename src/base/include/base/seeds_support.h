@@ -12,9 +12,12 @@ struct SimulatorSeeds {
   std::uint64_t first = 0;
   std::uint64_t end = 0;
 
-  // The seeds of one of several tests with `usual` each, unless WEFT_SIMULATOR_RUNS says otherwise,
-  // and from WEFT_SIMULATOR_SEED on, if that is set.
+  // The seeds of one of several tests with `usual` each, a third of them under AddressSanitizer,
+  // unless WEFT_SIMULATOR_RUNS says otherwise, and from WEFT_SIMULATOR_SEED on, if that is set.
   static SimulatorSeeds of(unsigned part, std::uint64_t usual) {
+#ifdef __SANITIZE_ADDRESS__
+    usual = (usual + 2) / 3;
+#endif
     const std::uint64_t runs = number_from("WEFT_SIMULATOR_RUNS", usual);
     const std::uint64_t first = number_from("WEFT_SIMULATOR_SEED", 1 + part * runs);
     return {first, first + runs};
