@@ -109,23 +109,23 @@ Result<std::vector<CmDevice*>> DeviceTable::refresh() {
   return devices;
 }
 
+bool DeviceTable::find_known(const ibv_gid& gid, LocalGid& found) {
+  return std::ranges::any_of(devices_,
+                             [&](const auto& each) { return find_gid(*each, gid, found); });
+}
+
 Result<LocalGid> DeviceTable::find(const os::SocketAddress& address) {
   const std::lock_guard guard(mutex_);
-  auto devices = refresh();
-  if (!devices) return devices.error();
   LocalGid found;
-  for (CmDevice* const each : devices.value()) {
-    if (find_gid(*each, gid_of(address), found)) return found;
-  }
+  if (find_known(gid_of(address), found)) return found;
+  const auto devices = refresh();
+  if (!devices) return devices.error();
+  if (find_known(gid_of(address), found)) return found;
   if (is_loopback(address)) {
-    for (const os::SocketAddress& usual :
-         {address_of(gid_of(os::SocketAddress::of_host(AF_INET, "\x7F\0\0\1", 0))),
-          os::SocketAddress::of_host(AF_INET6, &in6addr_loopback, 0)}) {
-      if (usual.family() != address.family()) continue;
-      for (CmDevice* const each : devices.value()) {
-        if (find_gid(*each, gid_of(usual), found)) return found;
-      }
-    }
+    const auto usual = address.family() == AF_INET
+                           ? os::SocketAddress::of_host(AF_INET, "\x7F\0\0\1", 0)
+                           : os::SocketAddress::of_host(AF_INET6, &in6addr_loopback, 0);
+    if (find_known(gid_of(usual), found)) return found;
     CmDevice& first = *devices.value().front();
     ibv_gid gid{};
     if (ibv_query_gid(first.context, kPort, 0, &gid) == 0 && find_gid(first, gid, found)) {

@@ -62,6 +62,7 @@ class DeviceTable {
 
  private:
   Result<std::vector<CmDevice*>> refresh();
+  bool find_known(const ibv_gid& gid, LocalGid& found);
 
   std::mutex mutex_;
   std::vector<std::unique_ptr<CmDevice>> devices_;
