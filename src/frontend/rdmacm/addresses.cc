@@ -121,10 +121,11 @@ Status resolve(CmId& id, const sockaddr* from, const sockaddr* to) {
   if (peer.is_any()) peer = loopback_of(peer);
   id.set_destination(peer);
   const Status found = choose_source(id, peer);
+  const ibv_gid gid = found ? gid_of_peer(id.local.gid, peer) : ibv_gid{};
   const MutexLock guard(id.space().lock());
   if (found) {
     id.state = IdState::kAddressResolved;
-    id.route.addr.addr.ibaddr.dgid = gid_of_peer(id.local.gid, peer);
+    id.route.addr.addr.ibaddr.dgid = gid;
     report(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
   } else {
     report(id, RDMA_CM_EVENT_ADDR_ERROR, -found.error().code);
@@ -136,7 +137,7 @@ Status resolve_route(CmId& id) {
   const MutexLock guard(id.space().lock());
   if (id.state != IdState::kAddressResolved) return Error{EINVAL, "the address is not resolved"};
   id.state = IdState::kRouteResolved;
-  id.set_route(gid_of_peer(id.local.gid, id.destination()));
+  id.set_route(ibv_gid(id.route.addr.addr.ibaddr.dgid));
   report(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
   return {};
 }

@@ -72,7 +72,10 @@ bool is_loopback(const os::SocketAddress& address) {
 }
 
 ibv_gid gid_of_peer(const ibv_gid& own, const os::SocketAddress& address) {
-  return is_loopback(address) && !is_loopback(address_of(own)) ? own : gid_of(address);
+  if (!is_loopback(address)) return gid_of(address);
+  if (!is_loopback(address_of(own))) return own;
+  const auto local = DeviceTable::instance().find(address);  // as the peer finds its own
+  return local ? local.value().gid : gid_of(address);
 }
 
 DeviceTable& DeviceTable::instance() {

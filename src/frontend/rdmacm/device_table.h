@@ -70,7 +70,8 @@ class DeviceTable {
 };
 
 // The GID of the peer at `address` for the end of a connection with that GID: a peer in the
-// loopback network is reached by the own GID where that is of another network.
+// loopback network is reached by the own GID where that is of another network, else by the one
+// that an id is bound to at that address. Without the lock of the space.
 ibv_gid gid_of_peer(const ibv_gid& own, const os::SocketAddress& address);
 bool is_loopback(const os::SocketAddress& address);
 
