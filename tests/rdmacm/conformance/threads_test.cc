@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// May several threads use one channel and its ids? (rdma_cm(7))
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "support/parties.h"
+
+namespace weft::rdmacm_conformance {
+namespace {
+
+constexpr int kThreads = 4;
+
+template <class Body>
+void in_threads(const Body& body) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) threads.emplace_back([&body, i] { body(i); });
+  for (std::thread& each : threads) each.join();
+}
+
+// A server of that many connections, each accepted and then destroyed after its end.
+void serve(Channel& listening, int connections) {
+  std::vector<Owned<rdma_cm_id>> served;
+  for (int ended = 0; ended < connections;) {
+    const Event event = listening.next();
+    if (event.type == RDMA_CM_EVENT_CONNECT_REQUEST) {
+      ibv_qp_init_attr setup = pair_setup(IBV_QPT_RC);
+      ASSERT_EQ(errno_of(rdma_create_qp(event.id, nullptr, &setup)), 0);
+      rdma_conn_param wanted = parameters_with();
+      ASSERT_EQ(errno_of(rdma_accept(event.id, &wanted)), 0);
+    } else if (event.type == RDMA_CM_EVENT_DISCONNECTED) {
+      served.emplace_back(event.id);
+      ++ended;
+    } else {
+      const bool is_usual =
+          event.type == RDMA_CM_EVENT_ESTABLISHED || event.type == RDMA_CM_EVENT_TIMEWAIT_EXIT;
+      ASSERT_TRUE(is_usual) << rdma_event_str(event.type) << ' ' << event.status;
+    }
+  }
+}
+
+TEST(Threads, ConnectAtOnceWithChannelsOfTheirOwn) {
+  constexpr int kRounds = 8;
+  Channel listening;
+  const auto listener = listen_at(listening, kIpv4Loopback);
+  std::thread server([&] { serve(listening, kThreads * kRounds); });
+  in_threads([&](int) {
+    for (int round = 0; round < kRounds; ++round) {
+      Channel connecting;
+      const auto id = resolved_to(connecting, Address(kIpv4Loopback, source_port(*listener)));
+      ibv_qp_init_attr setup = pair_setup(IBV_QPT_RC);
+      ASSERT_EQ(errno_of(rdma_create_qp(id.get(), nullptr, &setup)), 0);
+      rdma_conn_param wanted = parameters_with();
+      ASSERT_EQ(errno_of(rdma_connect(id.get(), &wanted)), 0);
+      connecting.expect(RDMA_CM_EVENT_ESTABLISHED);
+      ASSERT_EQ(errno_of(rdma_disconnect(id.get())), 0);
+      connecting.expect(RDMA_CM_EVENT_DISCONNECTED);
+    }
+  });
+  server.join();
+}
+
+// Each event is handed out once, whichever thread asks; the ids of all threads are on one channel.
+TEST(Threads, GetEventsOfOneChannelAtOnce) {
+  constexpr int kIds = 64;
+  Channel channel;
+  channel.set_nonblocking();
+  std::vector<Owned<rdma_cm_id>> ids;
+  std::atomic<int> resolved{0};
+  for (int i = 0; i < kIds; ++i) ids.push_back(new_id(channel.get()));
+  in_threads([&](int number) {
+    for (int i = number; i < kIds; i += kThreads) {
+      Address to(kIpv4Loopback, 1);
+      const auto at = static_cast<std::size_t>(i);
+      ASSERT_EQ(errno_of(rdma_resolve_addr(ids[at].get(), nullptr, to.get(), 1000)), 0);
+    }
+    while (resolved < kIds) {
+      rdma_cm_event* event = nullptr;
+      if (rdma_get_cm_event(channel.get(), &event) != 0) {
+        ASSERT_EQ(errno, EAGAIN);
+        continue;
+      }
+      EXPECT_EQ(event->event, RDMA_CM_EVENT_ADDR_RESOLVED);
+      ASSERT_EQ(rdma_ack_cm_event(event), 0);
+      ++resolved;
+    }
+  });
+  EXPECT_EQ(resolved, kIds);
+}
+
+TEST(Threads, MakeAndDestroyIdsOfOneChannelAtOnce) {
+  constexpr int kRounds = 30;
+  Channel channel;
+  in_threads([&](int number) {
+    for (int round = 0; round < kRounds; ++round) {
+      const auto id = new_id(channel.get(), number % 2 == 0 ? RDMA_PS_TCP : RDMA_PS_UDP);
+      ASSERT_EQ(errno_of(rdma_bind_addr(id.get(), Address(kIpv4Loopback).get())), 0);
+      ASSERT_EQ(errno_of(rdma_listen(id.get(), 1)), 0);
+    }
+  });
+  EXPECT_FALSE(channel.is_readable());
+}
+
+// rdma_destroy_id(3) returns after another thread has acknowledged the event.
+TEST(Threads, DestroyAnIdWhoseEventAnotherOneAcknowledges) {
+  Channel channel;
+  auto id = new_id(channel.get());
+  Address to(kIpv4Loopback, 1);
+  ASSERT_EQ(errno_of(rdma_resolve_addr(id.get(), nullptr, to.get(), 1000)), 0);
+  Owned<rdma_cm_event> event = channel.take();
+  ASSERT_NE(event, nullptr);
+  std::atomic<bool> acknowledges{false};
+  std::atomic<bool> is_destroyed{false};
+  std::thread destroyer([&] {
+    id.reset();
+    EXPECT_TRUE(acknowledges);
+    is_destroyed = true;
+  });
+  // Time in which a call that does not wait returns; one that waits passes with any.
+  for (int i = 0; i < 100; ++i) std::this_thread::yield();
+  EXPECT_FALSE(is_destroyed);
+  acknowledges = true;
+  event.reset();
+  destroyer.join();
+}
+
+TEST(Threads, ConnectSynchronouslyWhileAnotherOneServes) {
+  auto listener = new_id(nullptr);
+  ASSERT_EQ(errno_of(rdma_bind_addr(listener.get(), Address(kIpv4Loopback).get())), 0);
+  ASSERT_EQ(errno_of(rdma_listen(listener.get(), 0)), 0);
+  constexpr int kConnections = 6;
+  std::thread server([&] {
+    for (int i = 0; i < kConnections; ++i) {
+      rdma_cm_id* asked = nullptr;
+      ASSERT_EQ(errno_of(rdma_get_request(listener.get(), &asked)), 0);
+      const Owned<rdma_cm_id> id(asked);
+      ibv_qp_init_attr setup = pair_setup(IBV_QPT_RC);
+      ASSERT_EQ(errno_of(rdma_create_qp(id.get(), nullptr, &setup)), 0);
+      ASSERT_EQ(errno_of(rdma_accept(id.get(), nullptr)), 0);
+      EXPECT_EQ(id->event->event, RDMA_CM_EVENT_ESTABLISHED);
+      EXPECT_EQ(errno_of(rdma_disconnect(id.get())), 0);
+      EXPECT_EQ(id->event->event, RDMA_CM_EVENT_DISCONNECTED);
+    }
+  });
+  for (int i = 0; i < kConnections; ++i) {
+    const auto id = new_id(nullptr);
+    Address to(kIpv4Loopback, source_port(*listener));
+    ASSERT_EQ(errno_of(rdma_resolve_addr(id.get(), nullptr, to.get(), 1000)), 0);
+    EXPECT_EQ(id->event->event, RDMA_CM_EVENT_ADDR_RESOLVED);
+    ASSERT_EQ(errno_of(rdma_resolve_route(id.get(), 1000)), 0);
+    EXPECT_EQ(id->event->event, RDMA_CM_EVENT_ROUTE_RESOLVED);
+    ibv_qp_init_attr setup = pair_setup(IBV_QPT_RC);
+    ASSERT_EQ(errno_of(rdma_create_qp(id.get(), nullptr, &setup)), 0);
+    ASSERT_EQ(errno_of(rdma_connect(id.get(), nullptr)), 0);
+    EXPECT_EQ(id->event->event, RDMA_CM_EVENT_ESTABLISHED);
+    EXPECT_EQ(errno_of(rdma_disconnect(id.get())), 0);
+    EXPECT_EQ(id->event->event, RDMA_CM_EVENT_DISCONNECTED);
+  }
+  server.join();
+}
+
+}  // namespace
+}  // namespace weft::rdmacm_conformance
