@@ -13,9 +13,6 @@ int bind_errno(const Owned<rdma_cm_id>& id, const char* host, std::uint16_t port
   return errno_of(rdma_bind_addr(id.get(), Address(host, port).get()));
 }
 
-// A port that no socket had a moment ago.
-std::uint16_t free_port() { return BoundSocket(Address(kIpv6Any)).port(); }
-
 class BoundTo : public testing::TestWithParam<const char*> {
  protected:
   Channel channel_;

@@ -60,4 +60,9 @@ std::uint16_t BoundSocket::port() const {
   return ntohs(address.sin6_port);
 }
 
+std::uint16_t free_port() {
+  const BoundSocket socket(Address{kIpv6Any});
+  return socket.port();
+}
+
 }  // namespace weft::rdmacm_conformance

@@ -53,4 +53,7 @@ class BoundSocket {
   int fd_;
 };
 
+// A port that no socket had a moment ago.
+std::uint16_t free_port();
+
 }  // namespace weft::rdmacm_conformance

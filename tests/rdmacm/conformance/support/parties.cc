@@ -91,12 +91,18 @@ void Parties::ask(const rdma_conn_param& parameters) {
   if (setup_.have_pairs) make_pair_of(*server);
 }
 
-void Parties::establish() {
-  rdma_conn_param wanted = parameters_with();
+void Parties::establish() { establish(parameters_with()); }
+
+void Parties::establish(const rdma_conn_param& parameters) {
+  rdma_conn_param wanted = parameters;
   ASSERT_EQ(errno_of(rdma_accept(server.get(), &wanted)), 0);
-  established = connecting.expect(RDMA_CM_EVENT_ESTABLISHED);
-  EXPECT_EQ(established.id, client.get());
+  const bool confirms = !setup_.have_pairs && setup_.ps != RDMA_PS_UDP;
+  answer = connecting.expect(confirms ? RDMA_CM_EVENT_CONNECT_RESPONSE : RDMA_CM_EVENT_ESTABLISHED);
+  EXPECT_EQ(answer.id, client.get());
   if (setup_.ps == RDMA_PS_UDP) return;
+  if (confirms) {
+    ASSERT_EQ(errno_of(rdma_establish(client.get())), 0);
+  }
   EXPECT_EQ(listening.expect(RDMA_CM_EVENT_ESTABLISHED).id, server.get());
 }
 

@@ -48,7 +48,9 @@ class Parties {
   // The client connects: the listener has a request, whose id is `server`.
   void ask(const rdma_conn_param& parameters);
   void ask() { ask(parameters_with()); }
-  // The server accepts, and both learn that the connection is there.
+  // The server accepts, and both learn that the connection is there. A client without a queue pair
+  // confirms it.
+  void establish(const rdma_conn_param& parameters);
   void establish();
   // Both ends were disconnected and have left TimeWait.
   void expect_end();
@@ -60,8 +62,8 @@ class Parties {
   Owned<rdma_cm_id> listener;
   Owned<rdma_cm_id> client;
   Owned<rdma_cm_id> server;
-  Event request;      // that the server came with
-  Event established;  // of the client
+  Event request;  // of which the server is
+  Event answer;   // that the client got: ESTABLISHED, or CONNECT_RESPONSE
 
  private:
   const PartiesSetup setup_;
