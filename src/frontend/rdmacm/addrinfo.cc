@@ -56,18 +56,27 @@ bool add_source(rdma_addrinfo& info) {
                       info.ai_src_len);
 }
 
+// A type and a port space that do not fit together are a type and a protocol that do not.
 addrinfo socket_hints(const rdma_addrinfo& hints) {
   addrinfo wanted{};
   if ((hints.ai_flags & RAI_PASSIVE) != 0) wanted.ai_flags |= AI_PASSIVE;
   if ((hints.ai_flags & RAI_NUMERICHOST) != 0) wanted.ai_flags |= AI_NUMERICHOST;
   if ((hints.ai_flags & RAI_FAMILY) != 0) wanted.ai_family = hints.ai_family;
-  const bool has_datagrams = hints.ai_qp_type == IBV_QPT_UD || hints.ai_port_space == RDMA_PS_UDP ||
-                             hints.ai_port_space == RDMA_PS_IPOIB;
-  const bool connects = hints.ai_qp_type == IBV_QPT_RC || hints.ai_port_space == RDMA_PS_TCP;
-  if (has_datagrams) {
+  if (hints.ai_qp_type == IBV_QPT_UD) {
     wanted.ai_socktype = SOCK_DGRAM;
-  } else if (connects || hints.ai_qp_type != 0 || hints.ai_port_space != 0) {
+  } else if (hints.ai_qp_type != 0) {
     wanted.ai_socktype = SOCK_STREAM;
+  }
+  switch (hints.ai_port_space) {
+    case RDMA_PS_TCP:
+      wanted.ai_protocol = IPPROTO_TCP;
+      break;
+    case RDMA_PS_UDP:
+    case RDMA_PS_IPOIB:
+      wanted.ai_protocol = IPPROTO_UDP;
+      break;
+    default:  // RDMA_PS_IB has all types
+      break;
   }
   return wanted;
 }
