@@ -170,6 +170,11 @@ Status resolve_addresses(CmId& id, const sockaddr* from, const sockaddr* to) {
   return await(id);
 }
 
+Status resolve_path(CmId& id) {
+  if (Status begun = resolve_route(id); !begun) return begun;
+  return await(id);
+}
+
 }  // namespace weft::rdmacm
 
 using namespace weft::rdmacm;
@@ -188,10 +193,7 @@ int rdma_resolve_addr(rdma_cm_id* id, sockaddr* from, sockaddr* to, int /*timeou
 
 int rdma_resolve_route(rdma_cm_id* id, int /*timeout_ms*/) {
   if (id == nullptr) return minus_one_with(EINVAL);
-  return at_c_border([&]() -> weft::Status {
-    if (weft::Status begun = resolve_route(CmId::of(id)); !begun) return begun;
-    return await(CmId::of(id));
-  });
+  return at_c_border([&] { return resolve_path(CmId::of(id)); });
 }
 
 int rdma_listen(rdma_cm_id* id, int backlog) {

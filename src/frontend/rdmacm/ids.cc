@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "addresses.h"
 #include "boundary.h"
 #include "cm_id.h"
 #include "cm_space.h"
@@ -90,12 +91,9 @@ Status set_option(CmId& id, int level, int name, const void* value, std::size_t 
     if (value == nullptr || length == 0 || length % sizeof(ibv_path_data) != 0) {
       return Error{EINVAL, "no path records"};
     }
-    // The path of RoCE is the one that the addresses name.
-    if (id.state != IdState::kAddressResolved && id.state != IdState::kRouteResolved) {
-      return Error{EINVAL, "the address is not resolved"};
-    }
-    return {};
+    return resolve_path(id);
   }
+  const MutexLock guard(id.space().lock());
   if (level != RDMA_OPTION_ID) return Error{ENOSYS, "unknown level"};
   switch (name) {
     case RDMA_OPTION_ID_TOS:
@@ -159,10 +157,7 @@ int rdma_migrate_id(rdma_cm_id* id, rdma_event_channel* channel) {
 
 int rdma_set_option(rdma_cm_id* id, int level, int name, void* value, std::size_t length) {
   if (id == nullptr) return minus_one_with(EINVAL);
-  return at_c_border([&] {
-    const weft::MutexLock guard(CmId::of(id).space().lock());
-    return set_option(CmId::of(id), level, name, value, length);
-  });
+  return at_c_border([&] { return set_option(CmId::of(id), level, name, value, length); });
 }
 
 __be16 rdma_get_src_port(rdma_cm_id* id) { return port_in(id->route.addr.src_storage); }
