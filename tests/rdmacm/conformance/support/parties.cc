@@ -106,14 +106,6 @@ void Parties::establish(const rdma_conn_param& parameters) {
   EXPECT_EQ(listening.expect(RDMA_CM_EVENT_ESTABLISHED).id, server.get());
 }
 
-void Parties::expect_end() {
-  for (Channel* const each : {&connecting, &listening}) {
-    each->expect(RDMA_CM_EVENT_DISCONNECTED);
-    each->expect(RDMA_CM_EVENT_TIMEWAIT_EXIT);
-    EXPECT_FALSE(each->is_readable());
-  }
-}
-
 void Parties::expect_message(rdma_cm_id& from, rdma_cm_id& to, char octet) {
   std::array<char, 8> sent{};
   std::array<char, 8> received{};

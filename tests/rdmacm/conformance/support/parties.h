@@ -52,8 +52,6 @@ class Parties {
   // confirms it.
   void establish(const rdma_conn_param& parameters);
   void establish();
-  // Both ends were disconnected and have left TimeWait.
-  void expect_end();
   // A message from one end to the other arrives.
   static void expect_message(rdma_cm_id& from, rdma_cm_id& to, char octet);
 
