@@ -172,10 +172,9 @@ void Agent::disconnect(ConnectionId id, std::span<const std::byte> data, Time no
   state_->endings.disconnect(id, data, now);
 }
 
-Result<ConnectionId> Agent::resolve(const Remote& to, const wire::CmSidrReq& request,
-                                    const RepeatTimes& repeats, User& user, void* context,
+Result<ConnectionId> Agent::resolve(const ResolveRequest& request, User& user, void* context,
                                     Time now) {
-  return state_->resolution.resolve(to, request, repeats, user, context, now);
+  return state_->resolution.resolve(request, user, context, now);
 }
 
 Status Agent::answer(ConnectionId id, const wire::CmSidrRep& reply, Time now) {

@@ -86,7 +86,8 @@ struct RepeatTimer {
   Time due() const { return left == 0 ? end : std::min(next, end); }
 };
 
-// Where a REQ goes that nothing has answered yet, with ConnectRequest::other or ends_unreachable.
+// Where a REQ or SIDR_REQ goes that nothing has answered yet, with ConnectRequest::other or
+// ends_unreachable.
 struct UnansweredReq {
   std::optional<Remote> other;
   Time other_from = Time::max();  // when it is asked for the first time

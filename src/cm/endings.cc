@@ -126,6 +126,7 @@ void Endings::on_timer(CmConnection& connection, Time now) {
 // By the requester.
 void Endings::fail(CmConnection& connection, EventKind kind, Time now) {
   core_.end(connection, kind);
+  if (connection.phase == Phase::kSidrReqSent) return core_.forget(connection);
   give_up(connection, wire::CmReason::kTimeout, {}, now);
 }
 
@@ -153,14 +154,12 @@ void Endings::expire(CmConnection& connection, Time now) {
   switch (connection.phase) {
     case Phase::kReqSent:
     case Phase::kRepReceived:
+    case Phase::kSidrReqSent:
       return fail(connection, EventKind::kTimedOut, now);
     case Phase::kReqReceived:
     case Phase::kSidrReqReceived:
       core_.end(connection, EventKind::kTimedOut);
       return core_.retire(connection, {}, now);
-    case Phase::kSidrReqSent:
-      core_.end(connection, EventKind::kTimedOut);
-      return core_.forget(connection);
     case Phase::kRepSent: {
       // The REQ may be forged, so that nothing more is sent, unless its source asks again.
       core_.end(connection, EventKind::kTimedOut);

@@ -2,23 +2,31 @@
 // How is the queue pair of a service for datagrams found? (IBTA 12.11)
 #include "resolution.h"
 
+#include <memory>
+#include <utility>
+
 namespace weft::cm {
 
-Result<ConnectionId> Resolution::resolve(const Remote& to, const wire::CmSidrReq& request,
-                                         const RepeatTimes& repeats, User& user, void* context,
+Result<ConnectionId> Resolution::resolve(const ResolveRequest& request, User& user, void* context,
                                          Time now) {
   CmConnection* connection = core_.entries.add();
   if (connection == nullptr) return no_free_id();
   connection->phase = Phase::kSidrReqSent;
   connection->role = Role::kInquirer;
-  connection->remote = to;
+  connection->remote = request.to;
   connection->transaction = core_.host.random();
   connection->user = &user;
   connection->context = context;
-  wire::CmSidrReq req = request;
+  if (request.ends_unreachable) {
+    auto unanswered = std::make_unique<UnansweredReq>();
+    unanswered->ends_unreachable = true;
+    Core::task_of(*connection).unanswered = std::move(unanswered);
+    connection->place.enter(core_.unanswered, connection->id);
+  }
+  wire::CmSidrReq req = request.req;
   req.request = connection->id;
-  core_.start(*connection, compose(connection->transaction, req), repeats, RepeatTimer::kWithoutEnd,
-              now);
+  core_.start(*connection, compose(connection->transaction, req), request.repeats,
+              RepeatTimer::kWithoutEnd, now);
   return connection->id;
 }
 

@@ -12,8 +12,7 @@ class Resolution {
  public:
   explicit Resolution(Core& core) : core_(core) {}
 
-  Result<ConnectionId> resolve(const Remote& to, const wire::CmSidrReq& request,
-                               const RepeatTimes& repeats, User& user, void* context, Time now);
+  Result<ConnectionId> resolve(const ResolveRequest& request, User& user, void* context, Time now);
   Status answer(ConnectionId id, const wire::CmSidrRep& reply, Time now);
   void on_request(const CmArrival& arrival, const wire::CmSidrReq& request);
   void on_reply(const CmArrival& arrival, const wire::CmSidrRep& reply);

@@ -10,11 +10,13 @@ namespace {
 using namespace testing;
 
 struct Query : ::testing::Test {
-  ConnectionId ask(std::uint64_t service = kService) {
-    wire::CmSidrReq request;
-    request.service = service;
-    request.data[0] = std::byte{7};
-    return pair.a.agent.resolve(pair.b.here, request, {}, pair.a.program, this, pair.now).value();
+  ConnectionId ask(std::uint64_t service = kService, bool ends_unreachable = false) {
+    ResolveRequest request;
+    request.to = pair.b.here;
+    request.req.service = service;
+    request.req.data[0] = std::byte{7};
+    request.ends_unreachable = ends_unreachable;
+    return pair.a.agent.resolve(request, pair.a.program, this, pair.now).value();
   }
   // b answers the request that it has heard of last.
   Status answer() {
@@ -95,6 +97,19 @@ TEST_F(Query, EndsWithItsListenerOrItsUser) {
   pair.a.program.look();
   pair.a.agent.disconnect(ask(), {}, pair.now);
   EXPECT_EQ(pair.a.agent.entries(), 0);
+}
+
+TEST_F(Query, EndsWhenItsPlaceIsUnreachableIfTheUserWantsThat) {
+  ask(kService, true);
+  pair.a.agent.unreachable(pair.b.here, pair.now);
+  pair.a.agent.deliver();
+  EXPECT_EQ(pair.a.program.look(), "unreachable");
+  EXPECT_EQ(pair.a.agent.entries(), 0);
+  ask();
+  pair.a.agent.unreachable(pair.b.here, pair.now);
+  pair.a.agent.deliver();
+  EXPECT_EQ(pair.a.program.look(), "") << "the report may be forged";
+  EXPECT_EQ(pair.a.agent.entries(), 1);
 }
 
 TEST_F(Query, IsRefusedByDisconnect) {

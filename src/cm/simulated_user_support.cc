@@ -311,13 +311,12 @@ End* SimulatedUser::resolve(unsigned to, std::uint64_t service) {
   End& end = shared.ledger.open();
   end.requests = end.resolves = true;
   const Remote remote = shared.remote(process_.number, to);
-  wire::CmSidrReq request;
-  request.service = service;
-  put_letter(request.data, nullptr, end, Letter::kSidrReq);
+  ResolveRequest request{remote, {}, shared.repeats};
+  request.req.service = service;
+  put_letter(request.req.data, nullptr, end, Letter::kSidrReq);
+  end.ends_unreachable = request.ends_unreachable = shared.maybe_rare(shared.habits.two_places);
   process_.know(remote);
-  return open_trying(
-      remote,
-      process_.agent().resolve(remote, request, shared.repeats, *this, &end, process_.now()), end);
+  return open_trying(remote, process_.agent().resolve(request, *this, &end, process_.now()), end);
 }
 
 End* SimulatedUser::open_trying(const Remote& to, const Result<ConnectionId>& id, End& end) {

@@ -82,10 +82,10 @@ void be_probing(Subject& subject) {
 
 void resolve(Subject& subject) {
   Pair& pair = subject.pair;
-  wire::CmSidrReq request;
-  request.service = kService;
-  subject.id =
-      pair.a.agent.resolve(pair.b.here, request, {}, pair.a.program, nullptr, pair.now).value();
+  ResolveRequest request;
+  request.to = pair.b.here;
+  request.req.service = kService;
+  subject.id = pair.a.agent.resolve(request, pair.a.program, nullptr, pair.now).value();
   subject.peer_id = 0;  // a SIDR_REP has no id of its sender
   subject.transaction = pair.a.host.sent.at(0).mad.transaction;
 }

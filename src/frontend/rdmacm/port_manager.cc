@@ -25,6 +25,9 @@ constexpr std::size_t kMostPeers = 4096;
 // Between DISCONNECTED and TIMEWAIT_EXIT.
 constexpr auto kTimeWait = std::chrono::milliseconds(500);
 constexpr std::uint8_t kUnreliable = 1;  // of a REQ: UC
+// Of a SIDR_REP.
+constexpr std::uint8_t kNoSuchService = 1;
+constexpr std::uint8_t kRefused = 2;
 
 ibv_gid gid_in(const wire::Gid& bytes) {
   ibv_gid gid{};
@@ -205,7 +208,7 @@ Status PortManager::connect(CmId& id, const wire::CmReq& req) {
 Status PortManager::resolve(CmId& id, const wire::CmSidrReq& query) {
   const cm::Remote to{id.destination(), cm::Carrier::kPackets};
   own_addresses_[to.address] = id.source();
-  const auto connection = agent_->resolve(to, query, {}, *this, &id, Time::clock::now());
+  const auto connection = agent_->resolve({to, query, {}, true}, *this, &id, Time::clock::now());
   if (!connection) return connection.error();
   id.connection = connection.value();
   settle_call();
@@ -260,7 +263,7 @@ void PortManager::forget(CmId& id) {
   if (id.connection == 0) return settle_call();
   if (id.state == IdState::kRequested && id.has_datagrams()) {
     wire::CmSidrRep refused;
-    refused.status = 2;
+    refused.status = kRefused;
     refused.service = id.service();
     static_cast<void>(agent_->answer(id.connection, refused, now));
   } else if (id.state == IdState::kRequested || id.state == IdState::kResponded) {
@@ -306,6 +309,7 @@ void PortManager::handle(const cm::CmEvent& event) {
     case kUnreachable:
       end(id);
       if (!unreachable_by_ || *unreachable_by_ == os::UdpError::What::kPortUnreachable) {
+        if (id.has_datagrams()) return fail(id, RDMA_CM_EVENT_UNREACHABLE, kNoSuchService);
         return fail(id, RDMA_CM_EVENT_REJECTED, static_cast<int>(wire::CmReason::kInvalidService));
       }
       return fail(
@@ -373,7 +377,7 @@ void PortManager::on_query(const cm::CmEvent& event) {
   const wire::CmIpHeader header = wire::parse_ip_header(data.first<wire::CmIpHeader::kBytes>());
   if (header.version != 0 || !listener.has_datagrams()) {
     wire::CmSidrRep refused;
-    refused.status = 1;
+    refused.status = kNoSuchService;
     return static_cast<void>(agent_->answer(event.id, refused, space_.port().now()));
   }
   auto record = listener.event_of(RDMA_CM_EVENT_CONNECT_REQUEST, 0);

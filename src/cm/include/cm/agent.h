@@ -44,6 +44,15 @@ struct ConnectRequest {
   bool ends_unreachable = false;
 };
 
+// A request for the queue pair of a service. The agent fills in the request id and the transaction
+// id; everything else of the SIDR_REQ is the caller's.
+struct ResolveRequest {
+  Remote to;
+  wire::CmSidrReq req;
+  RepeatTimes repeats = {};
+  bool ends_unreachable = false;  // as that of ConnectRequest
+};
+
 // An answer to a request. The agent fills in both communication ids and the CA GUID; everything
 // else of the REP is the caller's. Its queue pair (XRC: its EECN) is what a DREQ of the peer must
 // name.
@@ -161,9 +170,8 @@ class Agent {
   Time last_received(ConnectionId id) const;
 
   // Resolves a service to a queue pair by a SIDR_REQ (unreliable datagrams): kResolved, after which
-  // the id is unknown, or kTimedOut. Errors: EUSERS.
-  Result<ConnectionId> resolve(const Remote& to, const wire::CmSidrReq& request,
-                               const RepeatTimes& repeats, User& user, void* context, Time now);
+  // the id is unknown, kTimedOut, or kUnreachable. Errors: EUSERS.
+  Result<ConnectionId> resolve(const ResolveRequest& request, User& user, void* context, Time now);
   // Answers kResolve. The agent fills in the request id, and the service unless the request was
   // claimed. Errors: ENOENT.
   Status answer(ConnectionId id, const wire::CmSidrRep& reply, Time now);
