@@ -63,6 +63,7 @@ TEST(Destroy, OfAClientTakesARequestBackThatIsNotReportedYet) {
   ASSERT_EQ(errno_of(rdma_connect(two.client.get(), &wanted)), 0);
   ASSERT_TRUE(two.listening.is_readable_within(patience()));
   two.client.reset();
+  EXPECT_TRUE(two.listening.becomes_quiet());
   // The next request is the first that the listener hears of.
   two.client = resolved_to(two.connecting, Address(kIpv4Loopback, source_port(*two.listener)));
   ibv_qp_init_attr setup = pair_setup(IBV_QPT_RC);

@@ -124,6 +124,26 @@ TEST(Threads, DestroyAnIdWhoseEventAnotherOneAcknowledges) {
   destroyer.join();
 }
 
+// rdma_migrate_id(3) waits likewise.
+TEST(Threads, MigrateAnIdWhoseEventAnotherOneAcknowledges) {
+  Channel first;
+  Channel second;
+  const auto id = new_id(first.get());
+  Address to(kIpv4Loopback, 1);
+  ASSERT_EQ(errno_of(rdma_resolve_addr(id.get(), nullptr, to.get(), 1000)), 0);
+  Owned<rdma_cm_event> event = first.take();
+  ASSERT_NE(event, nullptr);
+  std::atomic<bool> acknowledges{false};
+  std::thread migrant([&] {
+    EXPECT_EQ(errno_of(rdma_migrate_id(id.get(), second.get())), 0);
+    EXPECT_TRUE(acknowledges);
+  });
+  for (int i = 0; i < 100; ++i) std::this_thread::yield();
+  acknowledges = true;
+  event.reset();
+  migrant.join();
+}
+
 TEST(Threads, ConnectSynchronouslyWhileAnotherOneServes) {
   auto listener = new_id(nullptr);
   ASSERT_EQ(errno_of(rdma_bind_addr(listener.get(), Address(kIpv4Loopback).get())), 0);

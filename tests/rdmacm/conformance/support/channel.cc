@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <poll.h>
 
+#include <thread>
+
 namespace weft::rdmacm_conformance {
 
 std::chrono::seconds patience() { return std::chrono::seconds(20); }
@@ -29,6 +31,15 @@ Channel::Channel() : channel_(rdma_create_event_channel()) { EXPECT_NE(channel_,
 bool Channel::is_readable_within(std::chrono::milliseconds time) const {
   pollfd look{fd(), POLLIN, 0};
   return ::poll(&look, 1, static_cast<int>(time.count())) == 1;
+}
+
+bool Channel::becomes_quiet() const {
+  const auto end = std::chrono::steady_clock::now() + patience();
+  while (is_readable()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::yield();
+  }
+  return true;
 }
 
 Owned<rdma_cm_event> Channel::take() {

@@ -38,6 +38,8 @@ class Channel {
   // True when an event waits now.
   bool is_readable() const { return is_readable_within(std::chrono::milliseconds(0)); }
   bool is_readable_within(std::chrono::milliseconds time) const;
+  // True once no event waits: those that wait are dropped in time.
+  bool becomes_quiet() const;
   // The next event, which must come in time, to be acknowledged by its owner; null if not.
   Owned<rdma_cm_event> take();
   // The same, acknowledged.
