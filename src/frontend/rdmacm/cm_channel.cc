@@ -37,4 +37,11 @@ void CmChannel::move(const CmId& id, CmChannel& to) {
   if (had && records_.empty()) event_.clear();
 }
 
+void CmChannel::close() {
+  records_.clear();
+  if (readers != 0) return;  // they poll the descriptor
+  event_ = os::Event();
+  fd = -1;
+}
+
 }  // namespace weft::rdmacm

@@ -39,10 +39,11 @@ class CmChannel : public rdma_event_channel {
   // Moves the events of an id to another channel.
   void move(const CmId& id, CmChannel& to);
 
-  // Threads inside rdma_get_cm_event(3). Some programs destroy a channel while one of them waits,
-  // and then exit: it waits on, and the last to leave deletes the channel.
-  unsigned readers = 0;
-  bool is_destroyed = false;
+  // The program has destroyed it. A thread inside of rdma_get_cm_event(3), or one that calls it
+  // afterwards, waits there for ever.
+  void close();
+
+  unsigned readers = 0;  // such threads
 
  private:
   CmChannel(std::shared_ptr<CmSpace> space, os::Event event)

@@ -107,12 +107,8 @@ class EventReader {
     ++channel_.readers;
   }
   ~EventReader() {
-    bool is_last = false;
-    {
-      const MutexLock guard(channel_.space().lock());
-      is_last = --channel_.readers == 0 && channel_.is_destroyed;
-    }
-    if (is_last) delete &channel_;
+    const MutexLock guard(channel_.space().lock());
+    --channel_.readers;
   }
   EventReader(const EventReader&) = delete;
   EventReader& operator=(const EventReader&) = delete;
@@ -136,7 +132,7 @@ int get_event(CmChannel& channel, rdma_cm_event** event) {
       channel.put_back(std::move(record));
       return minus_one_with(reported.error().code);
     }
-    if (!os::may_wait(channel.fd)) return minus_one_with(EAGAIN);
+    if (channel.fd >= 0 && !os::may_wait(channel.fd)) return minus_one_with(EAGAIN);
     if (!os::sleep_or_cancelled(channel.fd, std::chrono::milliseconds(-1)) &&
         !os::handlers_restart_calls()) {
       return minus_one_with(EINTR);
