@@ -22,6 +22,10 @@ namespace {
 constexpr std::size_t kMostRequests = 4096;
 // Peers whose packets' destinations are remembered.
 constexpr std::size_t kMostPeers = 4096;
+// Some servers, as perftest's with -R, tell the client to connect and then listen: a request waits
+// so long for its listener, longer than a time slice of the scheduler.
+constexpr auto kListenerGrace = std::chrono::milliseconds(50);
+constexpr std::size_t kMostEarly = 64;  // such requests; others are rejected at once
 // Between DISCONNECTED and TIMEWAIT_EXIT.
 constexpr auto kTimeWait = std::chrono::milliseconds(500);
 constexpr std::uint8_t kUnreliable = 1;  // of a REQ: UC
@@ -109,7 +113,14 @@ void PortManager::settle_call() {
 }
 
 Time PortManager::due() {
-  return time_waits_.empty() ? agent_->due() : std::min(agent_->due(), time_waits_.front().at);
+  Time due = agent_->due();
+  if (!time_waits_.empty()) due = std::min(due, time_waits_.front().at);
+  if (!early_.empty()) due = std::min(due, early_.front().until);
+  return due;
+}
+
+bool PortManager::listens() const {
+  return std::ranges::any_of(bound, [](const CmId* each) { return each->listener != 0; });
 }
 
 void PortManager::take(const roce::PacketArrival& arrival) {
@@ -117,13 +128,34 @@ void PortManager::take(const roce::PacketArrival& arrival) {
   if (arrival.packet.queue_key != wire::kCmQueueKey) {
     return space_.port().stats().add(Stat::kQkeyViolations);
   }
-  if (own_addresses_.size() >= kMostPeers) own_addresses_.clear();
-  own_addresses_[arrival.from] = arrival.to;
-  arrival_ = &arrival;
-  agent_->take({arrival.from, cm::Carrier::kPackets}, arrival.packet.payload, space_.port().now());
-  agent_->deliver();
-  arrival_ = nullptr;
+  const std::span<const std::byte> message = arrival.packet.payload;
+  if (early_.size() < kMostEarly && !listens() && wire::transaction_of_request(message)) {
+    early_.push_back({space_.port().now() + kListenerGrace,
+                      {arrival.from, arrival.to},
+                      {message.begin(), message.end()}});
+  } else {
+    take_message(arrival.from, arrival.to, message);
+  }
   space_.port().touch(*this);
+}
+
+void PortManager::take_message(const os::SocketAddress& from, const os::SocketAddress& to,
+                               std::span<const std::byte> message) {
+  space_.port().lock().assert_held();
+  if (own_addresses_.size() >= kMostPeers) own_addresses_.clear();
+  own_addresses_[from] = to;
+  arrival_ = {from, to};
+  agent_->take({from, cm::Carrier::kPackets}, message, space_.port().now());
+  agent_->deliver();
+  arrival_.reset();
+}
+
+void PortManager::take_early(Time now) {
+  while (!early_.empty() && (early_.front().until <= now || listens())) {
+    const EarlyRequest first = std::move(early_.front());
+    early_.pop_front();
+    take_message(first.addresses.from, first.addresses.to, first.message);
+  }
 }
 
 void PortManager::unreachable(const os::UdpError& error) {
@@ -139,6 +171,7 @@ void PortManager::unreachable(const os::UdpError& error) {
 
 void PortManager::tick(Time now) {
   space_.port().lock().assert_held();
+  take_early(now);
   agent_->advance(now);
   agent_->deliver();
   while (!time_waits_.empty() && time_waits_.front().at <= now) {
@@ -150,7 +183,7 @@ void PortManager::tick(Time now) {
 }
 
 std::optional<os::SocketAddress> PortManager::own_address_towards(const os::SocketAddress& peer) {
-  if (arrival_ != nullptr && arrival_->from == peer) return arrival_->to;
+  if (arrival_ && arrival_->from == peer) return arrival_->to;
   const auto known = own_addresses_.find(peer);
   if (known != own_addresses_.end()) return known->second;
   if (!address_.is_any()) return address_;
@@ -183,6 +216,8 @@ Status PortManager::listen(CmId& id, std::size_t backlog) {
                                        static_cast<CmId*>(&id));
   if (!listener) return listener.error();
   id.listener = listener.value();
+  take_early(Time::clock::now());
+  settle_call();
   return {};
 }
 
@@ -331,7 +366,7 @@ void PortManager::handle(const cm::CmEvent& event) {
 void PortManager::introduce(CmEventRecord& record, const wire::CmIpHeader& header) {
   record.listen_id = record.target;
   record.manager = shared_from_this();
-  record.own_address = arrival_ != nullptr ? arrival_->to : address_;
+  record.own_address = arrival_ ? arrival_->to : address_;
   record.own_address.set_port(address_.port());
   record.peer_address.set_port(header.source_port);
 }

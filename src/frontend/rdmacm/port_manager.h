@@ -2,6 +2,7 @@
 // How do the messages of a UDP port become events of ids?
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -51,7 +52,9 @@ class PortManager final : public queue::PortClient,
   void forget(CmId& id);
   std::uint64_t random() override;
 
-  bool is_idle() const { return users == 0 && bound.empty() && agent_->connections() == 0; }
+  bool is_idle() const {
+    return users == 0 && bound.empty() && agent_->connections() == 0 && early_.empty();
+  }
   void close();
 
  private:
@@ -71,6 +74,11 @@ class PortManager final : public queue::PortClient,
   void handle(const cm::CmEvent& event) override;
   Time last_received(cm::ConnectionId, void*) override { return {}; }
 
+  bool listens() const;
+  void take_message(const os::SocketAddress& from, const os::SocketAddress& to,
+                    std::span<const std::byte> message);
+  // Those whose time has come, and all of them once an id listens.
+  void take_early(Time now);
   void on_request(const cm::CmEvent& event);
   void on_query(const cm::CmEvent& event);
   void on_end_of_request(const cm::CmEvent& event);
@@ -89,16 +97,28 @@ class PortManager final : public queue::PortClient,
     CmId* id;
   };
 
+  struct MessageAddresses {
+    os::SocketAddress from;
+    os::SocketAddress to;
+  };
+  // A request that has arrived before an id listens.
+  struct EarlyRequest {
+    Time until;  // then it is rejected
+    MessageAddresses addresses;
+    std::vector<std::byte> message;
+  };
+
   CmSpace& space_;
   os::SocketAddress address_;
   const bool has_both_families_;
   queue::QpPort::Attachment attachment_;
   std::unique_ptr<cm::Agent> agent_;
   roce::DatagramWriter packets_;
-  const roce::PacketArrival* arrival_ = nullptr;      // that is being taken
+  std::optional<MessageAddresses> arrival_;           // of the message that is being taken
   std::optional<os::UdpError::What> unreachable_by_;  // while its report is being taken
   std::unordered_map<os::SocketAddress, os::SocketAddress, roce::AddressHash> own_addresses_;
   std::vector<EndOfTimeWait> time_waits_;  // in their order
+  std::deque<EarlyRequest> early_;         // in their order
 };
 
 }  // namespace weft::rdmacm
