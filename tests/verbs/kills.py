@@ -12,16 +12,14 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-import sides  # noqa: I001  (finds the next two)
+import sides  # noqa: I001  (finds the next one)
 import hosts
-from counters import counters_of, file_of
 
 # A side of these is in the middle of something for as long as the test wants.
 ENDLESS = "10000000"
 VARIABLES = {"WEFT_TEST_TIMEOUT": "14", "WEFT_TEST_ROUNDS": ENDLESS}  # of our own program; 14 is what the others have: 67 ms
 FIRST_PACKETS = 2000  # moments are among them
 QUIET = 1.0  # seconds without a packet: fifteen times that timeout
-OWNER, PACKETS = "queue pairs", ("rx_requests", "rx_responses", "tx_packets")  # of the counters; acknowledgements are not in tx_packets
 FAILED = re.compile(r"Failed status (12|5)\b|transport retry counter exceeded|Work Request Flushed Error")
 
 
@@ -48,37 +46,17 @@ PROGRAMS = (
 SIDES = ("server", "client")
 
 
-def packets_of(process):
-    """How many packets its queue pairs have sent or received; 0 before there are any, and after its end."""
-    try:
-        file = file_of(process.pid)
-        return sum(block[name] for block in counters_of(file.read_bytes(), OWNER) for name in PACKETS) if file else 0
-    except (FileNotFoundError, ProcessLookupError):
-        return 0
-
-
 def has_come_to_rest(process):
     """Waits until the process has ended (false), or has sent nothing for some time (true)."""
-    sent, since = packets_of(process), time.monotonic()
+    sent, since = sides.packets_of(process), time.monotonic()
     while process.poll() is None:
         time.sleep(0.01)
-        now = packets_of(process)
+        now = sides.packets_of(process)
         if now != sent:
             sent, since = now, time.monotonic()
         elif time.monotonic() - since > QUIET:
             return True
     return False
-
-
-def left_on(host):
-    """Sockets and files of that host that no living process should need."""
-    sockets = hosts.call(*host.words("sh", "-c", "tail -q -n +2 /proc/net/udp /proc/net/udp6"))
-    files = hosts.call(*host.words("find", "/dev/shm", "-not", "-type", "d"))
-    return sockets + files
-
-
-class Failure(Exception):
-    """What a moment has shown."""
 
 
 class Lane:
@@ -98,9 +76,9 @@ class Lane:
         victim, survivor = both[number], both[1 - number]
         try:
             moment = self._random.randint(1, FIRST_PACKETS)
-            while packets_of(victim) < moment:
+            while sides.packets_of(victim) < moment:
                 if victim.poll() is not None or survivor.poll() is not None:
-                    raise Failure(f"ends by itself:\n{victim.communicate()[0]}\n{survivor.communicate()[0]}")
+                    raise sides.Failure(f"ends by itself:\n{victim.communicate()[0]}\n{survivor.communicate()[0]}")
             victim.kill()
             victim.communicate()
             rests = has_come_to_rest(survivor)
@@ -113,16 +91,16 @@ class Lane:
         ends_idle = program.waits if rests else program.lost_peer and re.search(program.lost_peer, output)
         if ends_idle and program.busy != 1 - number:
             return False
-        raise Failure(f"the survivor {'waits' if rests else f'ends with {survivor.returncode}'} after packet {moment}:\n{output}")
+        raise sides.Failure(f"the survivor {'waits' if rests else f'ends with {survivor.returncode}'} after packet {moment}:\n{output}")
 
     def check_aftermath(self, program):
         """The next run is right, and leaves nothing."""
         server, client = self._programs.run(program.bounded.split())
         if server[0] != 0 or client[0] != 0:
-            raise Failure(f"the next run fails:\n{sides.describe(server, client)}")
+            raise sides.Failure(f"the next run fails:\n{sides.describe(server, client)}")
         for place in self._places:
-            if left := left_on(place):
-                raise Failure(f"is left behind:\n{left}")
+            if left := sides.left_on(place):
+                raise sides.Failure(f"is left behind:\n{left}")
 
     def run(self, moments):
         """All of them; returns the failure, if there is one."""
@@ -132,7 +110,7 @@ class Lane:
             try:
                 failed = self.kill_one(program, number)
                 self.check_aftermath(program)
-            except Failure as failure:
+            except sides.Failure as failure:
                 return f"{name}: {failure}"
             self._counts.setdefault(name, [0, 0])[failed] += 1
         return None

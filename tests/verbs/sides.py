@@ -11,14 +11,21 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "hosts"))
+import hosts  # noqa: E402
+from counters import counters_of, file_of  # noqa: E402
 
 PATIENCE = 100  # seconds, far beyond what any of them takes
 LISTENS = "0A"
+HUNG = "(does not end)"
+
+
+class Failure(Exception):
+    """What a run has shown."""
 
 
 class ThisHost:
     """The loopback interface of the host that runs the test."""
-    ipv4 = "127.0.0.1"
+    ipv4, ipv6 = "127.0.0.1", "::1"
     interface = "lo"
 
     @staticmethod
@@ -27,24 +34,59 @@ class ThisHost:
         return list(command)
 
 
+def target_of(descriptor):
+    """What that link of /proc/PID/fd names; nothing if it is gone."""
+    try:
+        return os.readlink(descriptor)
+    except OSError:
+        return ""
+
+
+def sockets_of(process, *tables):
+    """Those of its sockets that these tables of /proc/net have, as the fields of their lines; none of a process that has ended."""
+    folder = pathlib.Path(f"/proc/{process.pid}")
+    try:
+        targets = {target_of(descriptor) for descriptor in (folder / "fd").iterdir()}
+        lines = [line for table in tables for line in (folder / "net" / table).read_text().splitlines()[1:]]
+    except OSError:
+        return []
+    return [fields for fields in map(str.split, lines) if f"socket:[{fields[9]}]" in targets]
+
+
 def listens(process):
-    """True when the process has a listening TCP socket, or has ended."""
-    if process.poll() is not None:
-        return True
-    inodes = set()
-    for descriptor in pathlib.Path(f"/proc/{process.pid}/fd").iterdir():
-        try:
-            target = os.readlink(descriptor)
-        except OSError:
-            continue
-        if target.startswith("socket:["):
-            inodes.add(target[8:-1])
-    for table in ("tcp", "tcp6"):
-        for line in pathlib.Path(f"/proc/{process.pid}/net/{table}").read_text().splitlines()[1:]:
-            fields = line.split()
-            if fields[3] == LISTENS and fields[9] in inodes:
-                return True
-    return False
+    """True when the process has a listening TCP socket."""
+    return any(fields[3] == LISTENS for fields in sockets_of(process, "tcp", "tcp6"))
+
+
+def counted(process, owner, names):
+    """The sum of these counters in the blocks of that owner; 0 before there are any, and after the end of the process."""
+    try:
+        file = file_of(process.pid)
+        return sum(block[name] for block in counters_of(file.read_bytes(), owner) for name in names) if file else 0
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+
+
+def packets_of(process):
+    """How many packets its queue pairs have sent or received; acknowledgements are not in tx_packets."""
+    return counted(process, "queue pairs", ("rx_requests", "rx_responses", "tx_packets"))
+
+
+def left_on(host):
+    """Sockets and files of that host that no living process should need."""
+    sockets = hosts.call(*host.words("sh", "-c", "tail -q -n +2 /proc/net/udp /proc/net/udp6"))
+    files = hosts.call(*host.words("find", "/dev/shm", "-not", "-type", "d"))
+    return sockets + files
+
+
+def end_of(process, patience):
+    """(status, output) of a process that ends within so many seconds, or is killed."""
+    try:
+        output, _ = process.communicate(timeout=patience)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        output = process.communicate()[0] + HUNG
+    return process.returncode, output
 
 
 def free_port():
@@ -79,29 +121,28 @@ class Programs:
             variables["WEFT_TEST_PORT"] = port
         else:
             words = [*words, "-p", port]
+        return self.start_server(words, listens, **variables), self.start_client([*words, self._hosts[0].ipv4], **variables)
+
+    def start_server(self, words, is_ready, **variables):
+        """Starts the server's side, and waits until that function of it is true or it has ended."""
         server = self.start(self._hosts[0], words, **variables)
         end = time.monotonic() + PATIENCE
-        while not listens(server):
+        while server.poll() is None and not is_ready(server):
             if time.monotonic() > end:
                 server.kill()
                 raise TimeoutError(f"the server does not listen:\n{server.communicate()[0]}")
             time.sleep(0.005)
-        return server, self.start(self._hosts[1], [*words, self._hosts[0].ipv4], **variables)
+        return server
+
+    def start_client(self, words, **variables):
+        """Starts the client's side."""
+        return self.start(self._hosts[1], words, **variables)
 
     def run(self, words, **variables):
         """Runs both sides to their end: (status, output) of the server and of the client."""
-        sides = self.start_both(words, **variables)
-        outputs, hung = [], False
-        for side in reversed(sides):
-            try:
-                output, _ = side.communicate(timeout=1 if hung else PATIENCE)
-            except subprocess.TimeoutExpired:
-                hung = True
-                side.kill()
-                output = side.communicate()[0] + "(does not end)"
-            outputs.append((side.returncode, output))
-        client, server = outputs
-        return server, client
+        server, client = self.start_both(words, **variables)
+        of_client = end_of(client, PATIENCE)
+        return end_of(server, 1 if of_client[1].endswith(HUNG) else PATIENCE), of_client
 
 
 def describe(server, client):

@@ -27,6 +27,7 @@ PROGRAMS = [("programs/hpcc", "--ranks", ranks, *way) for way in ((), ("--transf
     ("verbs/pyverbs_tests", "--gid", gid, "--repeat", "25") for gid in "01"] + [
     ("mpi/run", "--ranks", ranks) for ranks in "2348"] + [("mpi/run", "--one-sided", "--ranks", ranks) for ranks in "24"]
 PROGRAMS += [("verbs/programs", "--between-hosts", "--lose", percent) for percent in "15"]
+PROGRAMS += [("rdmacm/programs", "--between-hosts", "--lose", "1")]
 
 
 class Line:
@@ -70,8 +71,9 @@ def lines(seed, fuzz_seconds):
         yield Line(" ".join(map(str, (script, *words))), [sys.executable, f"tests/hosts/{script}.py", BUILD, *words])
     for program, *words in PROGRAMS:
         yield Line(" ".join((program, *words)), [sys.executable, f"tests/{program}.py", BUILD, *words])
-    yield Line("kill -9 of verbs programs, 200 moments",
-               [sys.executable, "tests/verbs/kills.py", BUILD, "--moments", "200", "--seed", seed])
+    for kind, folder in (("verbs", "verbs"), ("rdma_cm", "rdmacm")):
+        yield Line(f"kill -9 of {kind} programs, 200 moments",
+                   [sys.executable, f"tests/{folder}/kills.py", BUILD, "--moments", "200", "--seed", seed])
     yield Line("kill -9, 20,000 moments", [BUILD / "bin/weft_faults", "kill"], WEFT_FAULTS_KILLS="20000", **provider)
     yield Line("kill -9 with connections, 5,000 moments", [BUILD / "bin/weft_faults", "kill-connections"],
                WEFT_FAULTS_KILLS="5000", FI_WEFT_FOREIGN_PEERS="no", **provider)
