@@ -67,7 +67,10 @@ Status fill_behind_header(const CmId& id, wire::PrivateData<kBytes>& field,
                           std::span<const std::byte> data) {
   const std::span<std::byte, kBytes> all = field;
   wire::write_ip_header(header_of(id), all.template first<wire::CmIpHeader::kBytes>());
-  return fill(field, wire::CmIpHeader::kBytes, data);
+  // rdma_getaddrinfo(3): ai_connect, with the private data of the program behind.
+  const auto first = bytes_of(id.connect_data.get(), id.connect_length);
+  if (Status fits = fill(field, wire::CmIpHeader::kBytes, first); !fits) return fits;
+  return fill(field, wire::CmIpHeader::kBytes + first.size(), data);
 }
 
 // The parameters of the program, or else the most that the device allows.
@@ -86,10 +89,6 @@ Status choose(CmId& id, const rdma_conn_param* parameters, rdma_conn_param& chos
     if (chosen.responder_resources == RDMA_MAX_RESP_RES) {
       chosen.responder_resources = device.responder_resources;
     }
-  }
-  if (chosen.private_data == nullptr || chosen.private_data_len == 0) {
-    chosen.private_data = id.connect_data.get();
-    chosen.private_data_len = static_cast<std::uint8_t>(id.connect_length);
   }
   if (id.qp != nullptr) {
     chosen.qp_num = id.qp->qp_num;
