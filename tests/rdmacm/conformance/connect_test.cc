@@ -277,6 +277,34 @@ TEST(Connect, WithNeitherAQueuePairNorParametersIsRefused) {
   EXPECT_EQ(errno_of(rdma_accept(two.server.get(), nullptr)), EINVAL);
 }
 
+int end_pair(const Owned<rdma_cm_id>& id) {
+  ibv_qp_attr attributes{};
+  attributes.qp_state = IBV_QPS_ERR;
+  return ibv_modify_qp(id->qp, &attributes, IBV_QP_STATE);
+}
+
+TEST(Connect, WhoseQueuePairCannotMoveFailsAtBothEnds) {
+  Parties two;
+  two.ask();
+  ASSERT_EQ(end_pair(two.client), 0);
+  ASSERT_EQ(errno_of(rdma_accept(two.server.get(), nullptr)), 0);
+  const Event failed = two.connecting.next();
+  EXPECT_EQ(failed.type, RDMA_CM_EVENT_CONNECT_ERROR);
+  EXPECT_LT(failed.status, 0);
+  EXPECT_EQ(failed.id, two.client.get());
+  EXPECT_EQ(two.listening.expect(RDMA_CM_EVENT_REJECTED, 28).id, two.server.get());
+}
+
+TEST(Accept, WhoseQueuePairCannotMoveIsRefused) {
+  Parties two;
+  two.ask();
+  ASSERT_EQ(end_pair(two.server), 0);
+  EXPECT_EQ(errno_of(rdma_accept(two.server.get(), nullptr)), EINVAL);
+  EXPECT_FALSE(two.connecting.is_readable());
+  EXPECT_EQ(errno_of(rdma_reject(two.server.get(), nullptr, 0)), 0);
+  two.connecting.expect(RDMA_CM_EVENT_REJECTED, 28);
+}
+
 TEST(PrivateData, OfTheGreatestLengthsArrive) {
   const std::string of_request(56, 'r');
   const std::string of_reply(196, 'p');

@@ -2,6 +2,7 @@
 // How does a client find its device, its source and its route? (rdma_resolve_addr(3),
 // rdma_resolve_route(3))
 #include <cstring>
+#include <string_view>
 
 #include "support/parties.h"
 
@@ -90,6 +91,18 @@ TEST_P(Resolve, OfABoundIdKeepsItsAddress) {
   channel_.expect(RDMA_CM_EVENT_ADDR_RESOLVED);
   EXPECT_EQ(source_port(*id), port);
   EXPECT_EQ(id->verbs, verbs);
+}
+
+TEST_P(Resolve, OfAnIdOfTheWildcardKeepsItsPort) {
+  const auto id = new_id(channel_.get());
+  const bool is_ipv4 = std::string_view(GetParam()) == kIpv4Loopback;
+  ASSERT_EQ(errno_of(rdma_bind_addr(id.get(), Address(is_ipv4 ? kIpv4Any : kIpv6Any).get())), 0);
+  const std::uint16_t port = source_port(*id);
+  EXPECT_EQ(id->verbs, nullptr);
+  ASSERT_EQ(resolve_errno(id, nullptr, GetParam()), 0);
+  channel_.expect(RDMA_CM_EVENT_ADDR_RESOLVED);
+  EXPECT_NE(id->verbs, nullptr);
+  EXPECT_EQ(Address::of(rdma_get_local_addr(id.get())).text(), Address(GetParam(), port).text());
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, Resolve, testing::Values(kIpv4Loopback, kIpv6Loopback));

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <string>
+#include <thread>
 
 #include "support/parties.h"
 
@@ -17,9 +18,9 @@ rdma_cm_event_type event_of(const Owned<rdma_cm_id>& id) {
   return id->event != nullptr ? id->event->event : RDMA_CM_EVENT_DEVICE_REMOVAL;
 }
 
-Owned<rdma_cm_id> resolved_sync(std::uint16_t port, const char* host = kIpv4Loopback) {
-  auto id = new_id(nullptr);
-  Address to(host, port);
+Owned<rdma_cm_id> resolved_sync(std::uint16_t port, rdma_port_space ps = RDMA_PS_TCP) {
+  auto id = new_id(nullptr, ps);
+  Address to(kIpv4Loopback, port);
   EXPECT_EQ(errno_of(rdma_resolve_addr(id.get(), nullptr, to.get(), kPatienceMs)), 0);
   EXPECT_EQ(event_of(id), RDMA_CM_EVENT_ADDR_RESOLVED);
   EXPECT_EQ(errno_of(rdma_resolve_route(id.get(), kPatienceMs)), 0);
@@ -84,6 +85,28 @@ TEST(Synchronous, ConnectToAPortWithoutAListenerIsRefused) {
   EXPECT_EQ(errno_of(rdma_connect(id.get(), &wanted)), ECONNREFUSED);
   EXPECT_EQ(event_of(id), RDMA_CM_EVENT_REJECTED);
   EXPECT_EQ(id->event->status, 8);
+}
+
+TEST(Synchronous, ResolutionOfAServiceForDatagramsLeavesTheQueuePairInTheId) {
+  Channel listening;
+  const auto listener = listen_at(listening, kIpv4Loopback, RDMA_PS_UDP);
+  const auto id = resolved_sync(source_port(*listener), RDMA_PS_UDP);
+  std::thread client([&] { EXPECT_EQ(errno_of(rdma_connect(id.get(), nullptr)), 0); });
+  const Event request = listening.expect(RDMA_CM_EVENT_CONNECT_REQUEST);
+  const Owned<rdma_cm_id> server(request.id);
+  rdma_conn_param accepted = parameters_with();
+  accepted.qp_num = 4711;
+  EXPECT_EQ(errno_of(rdma_accept(server.get(), &accepted)), 0);
+  client.join();
+  EXPECT_EQ(event_of(id), RDMA_CM_EVENT_ESTABLISHED);
+  EXPECT_EQ(id->event->param.ud.qp_num, 4711U);
+}
+
+TEST(Synchronous, ResolutionOfAServiceThatIsNotThereHasItsStatus) {
+  const auto id = resolved_sync(free_port(), RDMA_PS_UDP);
+  constexpr int kNoSuchService = 1;  // of a SIDR_REP
+  EXPECT_EQ(errno_of(rdma_connect(id.get(), nullptr)), kNoSuchService);
+  EXPECT_EQ(event_of(id), RDMA_CM_EVENT_UNREACHABLE);
 }
 
 // The client is asynchronous, so that one thread is both sides.
@@ -208,7 +231,7 @@ TEST(Endpoint, ThatCannotBeMadeLeavesNothing) {
 }
 
 // rdma_addrinfo::ai_connect.
-TEST_F(Request, HasTheConnectDataOfTheAddress) {
+TEST_F(Request, HasTheConnectDataOfTheAddressBeforeThoseOfTheProgram) {
   const auto info = info_of(kIpv4Loopback, source_port(*listener_), 0);
   static constexpr std::string_view kData = "from the address";
   info->ai_connect = std::malloc(kData.size());
@@ -218,10 +241,14 @@ TEST_F(Request, HasTheConnectDataOfTheAddress) {
   ibv_qp_init_attr setup = pair_setup(IBV_QPT_RC);
   client_ = endpoint(*info, &setup);
   ASSERT_EQ(errno_of(rdma_migrate_id(client_.get(), connecting_.get())), 0);
-  ASSERT_EQ(errno_of(rdma_connect(client_.get(), nullptr)), 0);
+  const std::string too_long(57 - kData.size(), 'x');
+  rdma_conn_param wanted = parameters_with(too_long);
+  EXPECT_EQ(errno_of(rdma_connect(client_.get(), &wanted)), EINVAL);
+  wanted = parameters_with(", and more");
+  ASSERT_EQ(errno_of(rdma_connect(client_.get(), &wanted)), 0);
   const auto server = request_of(listener_);
   ASSERT_NE(server->event, nullptr);
-  EXPECT_EQ(Event(*server->event).data, padded(kData, 56));
+  EXPECT_EQ(Event(*server->event).data, padded("from the address, and more", 56));
 }
 
 }  // namespace

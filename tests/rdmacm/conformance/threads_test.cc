@@ -60,6 +60,53 @@ TEST(Threads, ConnectAtOnceWithChannelsOfTheirOwn) {
   server.join();
 }
 
+// All ids are on one channel, and each thread takes the next step of the id whose event it gets.
+TEST(Threads, ConnectAtOnceOnOneChannel) {
+  constexpr int kIds = 24;
+  Channel listening;
+  Channel connecting;
+  connecting.set_nonblocking();
+  const auto listener = listen_at(listening, kIpv4Loopback);
+  std::thread server([&] { serve(listening, kIds); });
+  std::vector<Owned<rdma_cm_id>> ids;
+  for (int i = 0; i < kIds; ++i) ids.push_back(new_id(connecting.get()));
+  std::atomic<int> ended{0};
+  const auto step = [&](const rdma_cm_event& event) {
+    rdma_conn_param wanted = parameters_with();
+    ibv_qp_init_attr setup = pair_setup(IBV_QPT_RC);
+    if (event.event == RDMA_CM_EVENT_ADDR_RESOLVED) {
+      ASSERT_EQ(errno_of(rdma_resolve_route(event.id, 1000)), 0);
+    } else if (event.event == RDMA_CM_EVENT_ROUTE_RESOLVED) {
+      ASSERT_EQ(errno_of(rdma_create_qp(event.id, nullptr, &setup)), 0);
+      ASSERT_EQ(errno_of(rdma_connect(event.id, &wanted)), 0);
+    } else if (event.event == RDMA_CM_EVENT_ESTABLISHED) {
+      ASSERT_EQ(errno_of(rdma_disconnect(event.id)), 0);
+    } else if (event.event == RDMA_CM_EVENT_DISCONNECTED) {
+      ++ended;
+    } else {
+      ASSERT_EQ(event.event, RDMA_CM_EVENT_TIMEWAIT_EXIT) << event.status;
+    }
+  };
+  in_threads([&](int number) {
+    for (int i = number; i < kIds; i += kThreads) {
+      Address to(kIpv4Loopback, source_port(*listener));
+      const auto at = static_cast<std::size_t>(i);
+      ASSERT_EQ(errno_of(rdma_resolve_addr(ids[at].get(), nullptr, to.get(), 1000)), 0);
+    }
+    while (ended < kIds && !testing::Test::HasFailure()) {
+      rdma_cm_event* event = nullptr;
+      if (rdma_get_cm_event(connecting.get(), &event) == 0) {
+        const Owned<rdma_cm_event> owned(event);
+        step(*event);
+      } else {
+        ASSERT_EQ(errno, EAGAIN);
+        connecting.is_readable_within(std::chrono::milliseconds(10));
+      }
+    }
+  });
+  server.join();
+}
+
 // Each event is handed out once, whichever thread asks; the ids of all threads are on one channel.
 TEST(Threads, GetEventsOfOneChannelAtOnce) {
   constexpr int kIds = 64;
