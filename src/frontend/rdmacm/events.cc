@@ -99,6 +99,15 @@ void complete(CmEventRecord& record) {
   space.acknowledgements().notify_all();
 }
 
+// Its id may have moved, or be waiting for this to end.
+void put_back(RecordPtr record) {
+  CmId& id = *record->target;
+  const MutexLock guard(id.space().lock());
+  --id.delivered;
+  id.space().acknowledgements().notify_all();
+  id.own_channel().put_back(std::move(record));
+}
+
 // A thread inside of rdma_get_cm_event(3).
 class EventReader {
  public:
@@ -126,11 +135,12 @@ int get_event(CmChannel& channel, rdma_cm_event** event) {
         *event = record.release();
         return 0;
       }
+      if (!reported) {
+        put_back(std::move(record));
+        return minus_one_with(reported.error().code);
+      }
       complete(*record);
-      if (reported) continue;
-      const MutexLock guard(channel.space().lock());
-      channel.put_back(std::move(record));
-      return minus_one_with(reported.error().code);
+      continue;
     }
     if (channel.fd >= 0 && !os::may_wait(channel.fd)) return minus_one_with(EAGAIN);
     if (!os::sleep_or_cancelled(channel.fd, std::chrono::milliseconds(-1)) &&

@@ -43,13 +43,20 @@ void wait_for_acknowledgements(CmId& id) {
 void destroy_id(CmId& id) {
   if (id.event != nullptr) rdma_ack_cm_event(std::exchange(id.event, nullptr));
   retry_destroyed_queues(id);
+  const auto drop_events = [&] {
+    id.own_channel().drop([&](const CmEventRecord& each) { return each.target == &id; });
+  };
   {
     const MutexLock guard(id.space().lock());
     if (id.manager != nullptr) id.manager->forget(id);
-    id.own_channel().drop([&](const CmEventRecord& each) { return each.target == &id; });
+    drop_events();
     id.space().let_go(id);
   }
   wait_for_acknowledgements(id);
+  {
+    const MutexLock guard(id.space().lock());
+    drop_events();  // a thread may have put one back that it could not hand out
+  }
   delete &id;
 }
 
