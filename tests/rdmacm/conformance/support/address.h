@@ -36,7 +36,7 @@ class Address {
   sockaddr_storage storage_{};
 };
 
-// Of rdma_get_src_port(3) and rdma_get_dst_port(3), in host byte order.
+// The results of rdma_get_src_port(3) and rdma_get_dst_port(3), in host byte order.
 std::uint16_t source_port(rdma_cm_id& id);
 std::uint16_t destination_port(rdma_cm_id& id);
 

@@ -14,7 +14,7 @@ namespace weft::rdmacm_conformance {
 // Far more than anything takes: a test that waits as long has failed.
 std::chrono::seconds patience();
 
-// What an event has said, acknowledged meanwhile.
+// A copy of an event, which was acknowledged meanwhile.
 struct Event {
   Event() = default;
   explicit Event(const rdma_cm_event& event);

@@ -24,7 +24,7 @@ Owned<rdma_cm_id> resolved_to(Channel& channel, const Address& peer,
                               rdma_port_space ps = RDMA_PS_TCP);
 // Parameters with that private data, which outlive them; depths of 1, 7 retries.
 rdma_conn_param parameters_with(std::string_view data = {});
-// That text and zeros, as private data arrive.
+// The text with zeros behind, as private data arrive.
 std::string padded(std::string_view text, std::size_t length);
 
 // The next completion, which must come.
