@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # How does a test start both sides of an rdma_cm program, and know that the server listens?
-"""Lines of programs have {address} for the server's address and {port} for a port that is new for each run."""
+"""Lines of programs have {address} and {own} for the addresses of the server and of the client, and {port} for a port that is new for
+each run."""
 import pathlib
 import socket
 import sys
@@ -53,10 +54,10 @@ class Programs:
 
     def __init__(self, build, places=(sides.ThisHost, sides.ThisHost), family="ipv4"):
         self._programs = sides.Programs(build, places)
-        self._address = getattr(places[0], family)
+        self._address, self._own = (getattr(place, family) for place in places)
 
     def _words(self, line, port):
-        return line.format(address=self._address, port=port).split()
+        return line.format(address=self._address, own=self._own, port=port).split()
 
     def start_server(self, line, port):
         """Returns once the server listens on the port, or has ended."""

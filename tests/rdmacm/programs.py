@@ -151,21 +151,25 @@ class Refusals:
             print(f"  no listener for {line.split()[0]}: {time.monotonic() - begin:.1f} s")
 
 
-DATAGRAMS = Pair("udaddy -c 10", "udaddy -s {address} -c 10")
 ROWS = [Pair(RPING_SERVER + options, RPING_CLIENT + options) for options in ("-C 100 -V", "-C 100 -V -S 65535", "-C 100 -V -q")]
 ROWS += [Pair(RPING_SERVER + options, RPING_CLIENT + options, "ipv6") for options in ("-C 100 -V", "-C 100 -V -q")]
-ROWS += [Pair(f"ucmatose -p {{port}} {options}", f"ucmatose -s {{address}} -p {{port}} {options}") for options in ("", "-c 20 -C 50")]
-ROWS += [Pair("ucmatose -b {address} -p {port}", "ucmatose -s {address} -p {port}", "ipv6"), DATAGRAMS,
-         Pair("rdma_server -p {port}", "rdma_client -s {address} -p {port}")]
+ROWS += [Pair("rping -s -a ::0 -p {port} -C 100 -V", RPING_CLIENT + "-C 100 -V -I {own}")]
+ROWS += [Pair(f"ucmatose -p {{port}} {options}", f"ucmatose -s {{address}} -p {{port}} {options}")
+         for options in ("", "-c 20 -C 50", "-m", "-P ib")]
+ROWS += [Pair("ucmatose -b {address} -p {port}", "ucmatose -s {address} -p {port}", "ipv6"),
+         Pair("udaddy -c 10", "udaddy -s {address} -c 10"), Pair("udaddy -b {address} -c 10", "udaddy -s {address} -c 10", "ipv6"),
+         Pair("rdma_server -p {port}", "rdma_client -s {address} -p {port}"),
+         Pair("rdma_server -s {address} -p {port}", "rdma_client -s {address} -p {port}", "ipv6")]
 ROWS += [Pair(f"rdma_xserver -p {{port}} -c {kind}", f"rdma_xclient -s {{address}} -p {{port}} -c {kind}") for kind in "rx"]
-ROWS += [Pair(f"ib_{name}_bw -R -F -n 1000 -p {{port}}", f"ib_{name}_bw -R -F -n 1000 -p {{port}} {{address}}")
-         for name in ("send", "write", "read")]
+ROWS += [Pair(f"ib_{name} -R -F -n 1000 -p {{port}}", f"ib_{name} -R -F -n 1000 -p {{port}} {{address}}")
+         for name in ("send_bw", "write_bw", "read_bw", "send_lat -c UD")]
 ROWS += [EndlessServer("cmtime -c 100 -p {port}", "cmtime -s {address} -c 100 -p {port}"), Crowd(), Refusals()]
+UNRELIABLE = ("udaddy", "-c UD")  # wait for a lost datagram for ever
 
 
 def rows_of(arguments):
-    """The rows that the command line chooses: udaddy waits for a lost datagram for ever."""
-    rows = [row for row in ROWS if not arguments.lose or row != DATAGRAMS]
+    """The rows that the command line chooses."""
+    rows = [row for row in ROWS if not (arguments.lose and any(word in row.name for word in UNRELIABLE))]
     return [row for row in rows if not arguments.words or any(word in row.name for word in arguments.words)]
 
 
