@@ -240,6 +240,43 @@ TEST(Listen, OfAClientIsRefused) {
   EXPECT_EQ(errno_of(rdma_listen(id.get(), 0)), EINVAL);
 }
 
+// An id that is bound to a port, and a client that has asked for a connection there.
+struct EarlyClient {
+  EarlyClient() {
+    EXPECT_EQ(errno_of(rdma_bind_addr(listener.get(), Address(kIpv4Loopback).get())), 0);
+    client = resolved_to(connecting, Address(kIpv4Loopback, source_port(*listener)));
+    rdma_conn_param wanted = parameters_with();
+    EXPECT_EQ(errno_of(rdma_connect(client.get(), &wanted)), 0);
+  }
+
+  Channel listening;
+  Channel connecting;
+  Owned<rdma_cm_id> listener = new_id(listening.get());
+  Owned<rdma_cm_id> client;
+};
+
+TEST(Listen, HearsARequestThatHasComeBefore) {
+  constexpr auto kOnItsWay = std::chrono::milliseconds(10);
+  constexpr int kAttempts = 20;  // this thread may be late
+  bool hears = false;
+  for (int attempt = 0; attempt < kAttempts && !hears; ++attempt) {
+    EarlyClient two;
+    const bool is_rejected = two.connecting.is_readable_within(kOnItsWay);
+    ASSERT_EQ(errno_of(rdma_listen(two.listener.get(), 0)), 0);
+    hears = !is_rejected && two.listening.is_readable_within(kOnItsWay);
+    if (!hears) continue;
+    const Owned<rdma_cm_id> server(two.listening.expect(RDMA_CM_EVENT_CONNECT_REQUEST).id);
+    EXPECT_NE(server->verbs, nullptr);
+  }
+  EXPECT_TRUE(hears);
+}
+
+TEST(Bind, WithoutAListenerRejectsRequests) {
+  constexpr int kInvalidService = 8;
+  EarlyClient two;
+  two.connecting.expect(RDMA_CM_EVENT_REJECTED, kInvalidService);
+}
+
 struct Places {
   const char* at;
   const char* to;

@@ -7,6 +7,10 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <memory>
+#include <thread>
+
 #include "support/parties.h"
 
 namespace weft::rdmacm_conformance {
@@ -192,6 +196,25 @@ TEST(EventChannel, KeepsTheOrderOfOneId) {
   ASSERT_EQ(errno_of(rdma_disconnect(two.client.get())), 0);
   EXPECT_EQ(two.listening.expect(RDMA_CM_EVENT_ESTABLISHED).id, two.server.get());
   EXPECT_EQ(two.listening.expect(RDMA_CM_EVENT_DISCONNECTED).id, two.server.get());
+}
+
+// As one of rping's, which destroys the channel between two calls of that thread, and exits.
+TEST(EventChannel, KeepsAThreadThatAsksAfterItsEnd) {
+  constexpr auto kLongEnough = std::chrono::milliseconds(20);
+  rdma_event_channel* const channel = rdma_create_event_channel();
+  ASSERT_NE(channel, nullptr);
+  rdma_destroy_event_channel(channel);
+  const auto has_returned = std::make_shared<std::atomic<bool>>(false);
+  std::thread([channel, has_returned] {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
+    rdma_cm_event* event = nullptr;
+    rdma_get_cm_event(channel, &event);
+    *has_returned = true;
+  }).detach();
+  std::this_thread::sleep_for(kLongEnough);
+  EXPECT_FALSE(*has_returned);
 }
 
 }  // namespace
