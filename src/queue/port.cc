@@ -179,7 +179,10 @@ Result<QpPort::Attachment> QpPort::open_manager(PortClient& manager,
   if (Status ok = add_number(std::move(sockets).value()); !ok) return ok.error();
   roce::PacketPort& packets = *numbers_.back();
   const auto qpn = packets.attach(manager, roce::QpnUse::kManager, Time::clock::now());
-  if (!qpn) return qpn.error();
+  if (!qpn) {
+    numbers_.pop_back();
+    return qpn.error();
+  }
   return Attachment{qpn.value(), &packets};
 }
 

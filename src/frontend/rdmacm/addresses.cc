@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "boundary.h"
@@ -44,25 +45,35 @@ IdState state_of(CmId& id) {
   return id.state;
 }
 
+// Whether a bound id has a socket of that family.
+bool reaches(CmId& id, int family) {
+  const MutexLock guard(id.space().lock());
+  return id.manager->has_both_families() || id.manager->address().family() == family;
+}
+
 os::SocketAddress loopback_of(const os::SocketAddress& any) {
   return any.family() == AF_INET
              ? os::SocketAddress::of_host(AF_INET, "\x7F\0\0\1", any.port())
              : os::SocketAddress::of_host(AF_INET6, &in6addr_loopback, any.port());
 }
 
-// With its own UDP number.
+// With a UDP port of its own.
 Status bind(CmId& id, const os::SocketAddress& address) {
   if (Status fits = check_port_space(id); !fits) return fits;
+  std::optional<LocalGid> local;
   if (!address.is_any()) {
-    auto local = DeviceTable::instance().find(address);
-    if (!local) return local.error();
-    if (Status bound = id.bind_to(local.value()); !bound) return bound;
+    auto found = DeviceTable::instance().find(address);
+    if (!found) return found.error();
+    local = found.value();
+  } else if (auto devices = DeviceTable::instance().list(); !devices) {
+    return devices.error();
   }
   const MutexLock guard(id.space().lock());
   auto manager = id.space().bind(id, address);
   if (!manager) return manager.error();
   id.manager = std::move(manager).value();
   id.state = IdState::kBound;
+  if (local) id.bind_to(*local);
   os::SocketAddress chosen = address;
   chosen.set_port(id.manager->address().port());
   id.set_source(chosen);
@@ -83,13 +94,13 @@ Status choose_source(CmId& id, const os::SocketAddress& destination) {
   }
   auto local = DeviceTable::instance().find(source);
   if (!local) return Error{ENODEV, local.error().message};
-  if (Status bound = id.bind_to(local.value()); !bound) return bound;
   const MutexLock guard(id.space().lock());
   if (id.manager == nullptr) {
     auto manager = id.space().for_requests();
     if (!manager) return manager.error();
     id.manager = std::move(manager).value();
   }
+  id.bind_to(local.value());
   source.set_port(id.manager->address().port());
   id.set_source(source);
   return {};
@@ -102,6 +113,9 @@ Status resolve(CmId& id, const sockaddr* from, const sockaddr* to) {
   const IdState state = state_of(id);
   if (state != IdState::kIdle && state != IdState::kBound) {
     return Error{EINVAL, "the id has an address"};
+  }
+  if (state == IdState::kBound && !reaches(id, destination.value().family())) {
+    return Error{EINVAL, "the id is bound to an address of the other family"};
   }
   if (from != nullptr && state == IdState::kIdle) {
     auto source = parse(from);

@@ -1,37 +1,32 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How do event channels begin and end? (rdma_create_event_channel(3))
+#include "channels.h"
+
 #include <deque>
-#include <memory>
 #include <mutex>
+#include <utility>
 
 #include "boundary.h"
-#include "cm_channel.h"
 #include "cm_space.h"
+#include "process_mutex.h"
 
 namespace weft::rdmacm {
-namespace {
 
-// Some programs, as rping, destroy a channel while a thread of theirs is inside of
-// rdma_get_cm_event(3), or about to call it again, and then exit. The thread finds the channel,
-// and waits there.
-void retire(std::unique_ptr<CmChannel> channel) {
+void retire(std::shared_ptr<CmChannel> channel) {
   constexpr std::size_t kMost = 16;
-  static auto& mutex = *new std::mutex;
-  static auto& retired = *new std::deque<std::unique_ptr<CmChannel>>;
+  static auto& retired = *new std::deque<std::shared_ptr<CmChannel>>;
   {
     const MutexLock guard(channel->space().lock());
     channel->close();
   }
-  const std::lock_guard guard(mutex);
+  std::shared_ptr<CmChannel> oldest;  // ends without the mutex
+  const std::lock_guard guard(process_mutex());
   retired.push_back(std::move(channel));
   if (retired.size() <= kMost) return;
-  std::unique_ptr<CmChannel> oldest = std::move(retired.front());
+  oldest = std::move(retired.front());
   retired.pop_front();
-  const MutexLock space_guard(oldest->space().lock());
-  if (oldest->readers != 0) static_cast<void>(oldest.release());
 }
 
-}  // namespace
 }  // namespace weft::rdmacm
 
 extern "C" {
@@ -43,7 +38,7 @@ rdma_event_channel* rdma_create_event_channel() {
     if (!space) return space.error();
     auto channel = weft::rdmacm::CmChannel::create(std::move(space).value());
     if (!channel) return channel.error();
-    made = channel.value().release();
+    made = channel.value().get();
     return {};
   });
   return failed != 0 ? nullptr : made;
@@ -51,8 +46,8 @@ rdma_event_channel* rdma_create_event_channel() {
 
 void rdma_destroy_event_channel(rdma_event_channel* handle) {
   if (handle == nullptr) return;
-  weft::rdmacm::retire(
-      std::unique_ptr<weft::rdmacm::CmChannel>(&weft::rdmacm::CmChannel::of(handle)));
+  auto& channel = weft::rdmacm::CmChannel::of(handle);
+  weft::rdmacm::retire(channel.shared_from_this());
 }
 
 }  // extern "C"

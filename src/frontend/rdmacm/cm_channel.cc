@@ -4,27 +4,45 @@
 
 namespace weft::rdmacm {
 
-Result<std::unique_ptr<CmChannel>> CmChannel::create(std::shared_ptr<CmSpace> space) {
+Result<std::shared_ptr<CmChannel>> CmChannel::create(std::shared_ptr<CmSpace> space) {
   auto event = os::Event::create_for_program();
   if (!event) return event.error();
-  return std::unique_ptr<CmChannel>(new CmChannel(std::move(space), std::move(event).value()));
+  std::shared_ptr<CmChannel> channel(new CmChannel(std::move(space), std::move(event).value()));
+  channel->of_program = channel;
+  return channel;
+}
+
+void CmChannel::close() {
+  of_program.reset();
+  records_.clear();
+  is_closed_ = true;
+  if (readers != 0) return;  // they poll the descriptor
+  event_ = os::Event();
+  fd = -1;
 }
 
 void CmChannel::add(std::unique_ptr<CmEventRecord> record) {
+  if (is_closed_) return;
   records_.push_back(std::move(record));
-  event_.set();
+  if (!is_inherited()) event_.set();
 }
 
 void CmChannel::put_back(std::unique_ptr<CmEventRecord> record) {
+  if (is_closed_) return;
   records_.push_front(std::move(record));
-  event_.set();
+  if (!is_inherited()) event_.set();
+}
+
+// The descriptor of a parent says what waits there.
+void CmChannel::clear() {
+  if (!is_inherited() && !is_closed_) event_.clear();
 }
 
 std::unique_ptr<CmEventRecord> CmChannel::take() {
   if (records_.empty()) return nullptr;
   std::unique_ptr<CmEventRecord> first = std::move(records_.front());
   records_.pop_front();
-  if (records_.empty()) event_.clear();
+  if (records_.empty()) clear();
   return first;
 }
 
@@ -34,14 +52,7 @@ void CmChannel::move(const CmId& id, CmChannel& to) {
   }
   const bool had = !records_.empty();
   std::erase(records_, nullptr);
-  if (had && records_.empty()) event_.clear();
-}
-
-void CmChannel::close() {
-  records_.clear();
-  if (readers != 0) return;  // they poll the descriptor
-  event_ = os::Event();
-  fd = -1;
+  if (had && records_.empty()) clear();
 }
 
 }  // namespace weft::rdmacm

@@ -9,6 +9,7 @@
 #include "abi.h"
 #include "cm_event.h"
 #include "os/event.h"
+#include "os/origin.h"
 
 namespace weft::rdmacm {
 
@@ -16,41 +17,55 @@ class CmSpace;
 
 // Events in the order in which they have happened, and a descriptor that is readable while one
 // waits. Guarded by the lock of the space.
-class CmChannel : public rdma_event_channel {
+class CmChannel : public rdma_event_channel, public std::enable_shared_from_this<CmChannel> {
  public:
   // Errors: those of eventfd(2).
-  static Result<std::unique_ptr<CmChannel>> create(std::shared_ptr<CmSpace> space);
+  static Result<std::shared_ptr<CmChannel>> create(std::shared_ptr<CmSpace> space);
   static CmChannel& of(rdma_event_channel* handle) { return *static_cast<CmChannel*>(handle); }
+  // Whether a parent of this process has made it, to which it belongs.
+  bool is_inherited() const { return origin_.inherited(); }
 
   CmSpace& space() { return *space_; }
   // Each one makes the descriptor readable anew, as edge-triggered epoll(7) wants it.
   void add(std::unique_ptr<CmEventRecord> record);
-  // One that was taken and could not be handed out: it is the first again.
+  // An event that was taken and could not be handed out is the first again.
   void put_back(std::unique_ptr<CmEventRecord> record);
   // Null when there is none.
   std::unique_ptr<CmEventRecord> take();
-  // Removes those for which that holds.
+  // Removes the events for which the condition holds.
   template <class Condition>
   void drop(Condition condition) {
     const bool had = !records_.empty();
     std::erase_if(records_, [&](const auto& each) { return condition(*each); });
-    if (had && records_.empty()) event_.clear();
+    if (had && records_.empty()) clear();
+  }
+  // The first event for which the condition holds, or null.
+  template <class Condition>
+  CmEventRecord* find(Condition condition) {
+    for (const auto& each : records_) {
+      if (condition(*each)) return each.get();
+    }
+    return nullptr;
   }
   // Moves the events of an id to another channel.
   void move(const CmId& id, CmChannel& to);
 
-  // The program has destroyed it. A thread inside of rdma_get_cm_event(3), or one that calls it
-  // afterwards, waits there for ever.
+  // The program has destroyed it: events are dropped.
   void close();
 
-  unsigned readers = 0;  // such threads
+  unsigned readers = 0;                   // threads inside of rdma_get_cm_event(3)
+  std::shared_ptr<CmChannel> of_program;  // itself, until the program destroys it
 
  private:
   CmChannel(std::shared_ptr<CmSpace> space, os::Event event)
       : rdma_event_channel{event.fd()}, space_(std::move(space)), event_(std::move(event)) {}
 
+  void clear();
+
   const std::shared_ptr<CmSpace> space_;
+  const os::Origin origin_;
   os::Event event_;
+  bool is_closed_ = false;
   std::deque<std::unique_ptr<CmEventRecord>> records_;
 };
 

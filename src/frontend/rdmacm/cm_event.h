@@ -25,8 +25,9 @@ struct CmEventRecord : rdma_cm_event {
   void set_private_data(rdma_ud_param& parameters, std::span<const std::byte> field);
 
   CmId* target;  // the id whose event it is: a listener's, of a request
-  // A request that the program has not been told of.
+  // A request without an id yet. 0: it has ended, for that reason of a REJ if it is not 0.
   cm::ConnectionId request = 0;
+  int end_of_request = 0;
   std::shared_ptr<PortManager> manager;
   os::SocketAddress own_address;   // that the request came to
   os::SocketAddress peer_address;  // of the program that asks

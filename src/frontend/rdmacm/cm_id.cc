@@ -17,32 +17,35 @@ CmId::CmId(std::shared_ptr<CmSpace> space, void* its_context, rdma_port_space po
 }
 
 Result<std::unique_ptr<CmId>> CmId::create(std::shared_ptr<CmSpace> space,
-                                           rdma_event_channel* channel, void* context,
+                                           std::shared_ptr<CmChannel> channel, void* context,
                                            rdma_port_space ps, ibv_qp_type type) {
   std::unique_ptr<CmId> id(new CmId(space, context, ps, type));
-  id->channel = channel;
-  if (channel != nullptr) return id;
-  auto own = CmChannel::create(std::move(space));
-  if (!own) return own.error();
-  id->channel = own.value().release();
-  id->is_sync = true;
+  if (channel == nullptr) {
+    auto own = CmChannel::create(std::move(space));
+    if (!own) return own.error();
+    channel = std::move(own).value();
+    id->is_sync = true;
+  }
+  id->set_channel(std::move(channel));
   return id;
 }
 
 CmId::~CmId() {
-  if (is_sync) delete &own_channel();
+  if (is_sync) channel_->of_program.reset();
 }
 
-Status CmId::bind_to(const LocalGid& to) {
-  auto domain = DeviceTable::instance().pd_of(*to.device);
-  if (!domain) return domain.error();
+void CmId::set_channel(std::shared_ptr<CmChannel> to) {
+  channel_ = std::move(to);
+  channel = channel_.get();
+}
+
+void CmId::bind_to(const LocalGid& to) {
   local = to;
   verbs = to.device->context;
   port_num = kPort;
-  pd = domain.value();
+  pd = to.pd;
   route.addr.addr.ibaddr.sgid = to.gid;
   route.addr.addr.ibaddr.pkey = 0xFFFF;
-  return {};
 }
 
 void CmId::set_source(const os::SocketAddress& address) {

@@ -26,7 +26,7 @@ enum class IdState : std::uint8_t {
   kRouteResolved,
   kConnecting,  // has sent its REQ, or SIDR_REQ
   kResponded,   // has a REP, which the program is to answer
-  kConnected,   // a service of datagrams: resolved, or accepted
+  kConnected,   // UD: resolved, or accepted
   kListening,
   kRequested,  // of a request that the program decides about
   kAccepting,  // has sent its REP
@@ -48,7 +48,7 @@ class CmId : public rdma_cm_id {
  public:
   // An id of that port space. Errors: those of eventfd(2) for an id without a channel.
   static Result<std::unique_ptr<CmId>> create(std::shared_ptr<CmSpace> space,
-                                              rdma_event_channel* channel, void* context,
+                                              std::shared_ptr<CmChannel> channel, void* context,
                                               rdma_port_space ps, ibv_qp_type type);
   ~CmId();
   CmId(const CmId&) = delete;
@@ -57,15 +57,18 @@ class CmId : public rdma_cm_id {
 
   CmSpace& space() const { return *space_; }
   const std::shared_ptr<CmSpace>& shared_space() const { return space_; }
-  CmChannel& own_channel() const { return CmChannel::of(rdma_cm_id::channel); }
+  CmChannel& own_channel() const { return *channel_; }
+  const std::shared_ptr<CmChannel>& shared_channel() const { return channel_; }
+  // Events of it go there from now on; `channel` is that channel.
+  void set_channel(std::shared_ptr<CmChannel> to);
   bool has_datagrams() const { return qp_type == IBV_QPT_UD; }
 
   // A new event of it.
   std::unique_ptr<CmEventRecord> event_of(rdma_cm_event_type type, int status) {
     return std::make_unique<CmEventRecord>(*this, this, type, status);
   }
-  // Is bound to a device and its GID. Errors: those of DeviceTable::pd_of().
-  Status bind_to(const LocalGid& local);
+  // Is bound to a device and its GID.
+  void bind_to(const LocalGid& local);
   // The addresses of rdma_get_local_addr(3) and rdma_get_peer_addr(3).
   void set_source(const os::SocketAddress& address);
   void set_destination(const os::SocketAddress& address);
@@ -77,6 +80,7 @@ class CmId : public rdma_cm_id {
   void set_route(const ibv_gid& peer);
 
   bool is_sync = false;
+  rdma_cm_event* postponed = nullptr;  // of a listener: a request without a queue pair
   IdOptions options;
   LocalGid local;
   std::unique_ptr<ibv_sa_path_rec> path;
@@ -90,13 +94,15 @@ class CmId : public rdma_cm_id {
   cm::ListenerId listener = 0;
   cm::ConnectionId connection = 0;
   ConnectionTerms terms;
-  unsigned delivered = 0;  // events that were handed out, and of these acknowledged
+  unsigned ended_requests = 0;  // of a listener: in its channel
+  unsigned delivered = 0;       // events that were handed out, and of these acknowledged
   unsigned acknowledged = 0;
 
  private:
   CmId(std::shared_ptr<CmSpace> space, void* context, rdma_port_space ps, ibv_qp_type type);
 
   const std::shared_ptr<CmSpace> space_;
+  std::shared_ptr<CmChannel> channel_;
 };
 
 }  // namespace weft::rdmacm

@@ -11,13 +11,13 @@
 #include "cm_id.h"
 #include "device/device.h"
 #include "device_table.h"
+#include "process_mutex.h"
 
 namespace weft::rdmacm {
 namespace {
 
 constexpr std::array<std::string_view, 2> kPrefixes = {"FI_WEFT_", "WEFT_"};
 
-std::mutex instance_mutex;
 std::shared_ptr<CmSpace>& current() {
   static auto& space = *new std::shared_ptr<CmSpace>;
   return space;
@@ -32,7 +32,7 @@ std::shared_ptr<CmSpace>& current() {
 }  // namespace
 
 Result<std::shared_ptr<CmSpace>> CmSpace::instance() {
-  const std::lock_guard guard(instance_mutex);
+  const std::lock_guard guard(process_mutex());
   std::shared_ptr<CmSpace>& space = current();
   if (space != nullptr && !space->origin_.inherited()) return space;
   const Options options = Options::from_environment(
@@ -47,8 +47,10 @@ Result<std::shared_ptr<CmSpace>> CmSpace::instance() {
   return space;
 }
 
+// A signal handler that exits may have interrupted a thread that holds the lock.
 void CmSpace::release() {
-  const std::lock_guard guard(instance_mutex);
+  const std::unique_lock guard(process_mutex(), std::try_to_lock);
+  if (!guard.owns_lock()) return;
   if (current() != nullptr && current()->origin_.inherited()) return;
   current().reset();
 }
@@ -78,11 +80,13 @@ Result<std::shared_ptr<PortManager>> CmSpace::bind(CmId& id, const os::SocketAdd
     manager = each;
   }
   if (manager == nullptr) {
+    close_left(address.port());
     auto opened = open(address, both_families);
     if (!opened) return opened.error();
     manager = std::move(opened).value();
   }
   manager->bound.push_back(&id);
+  ++manager->users;
   return manager;
 }
 
@@ -99,8 +103,19 @@ Result<std::shared_ptr<PortManager>> CmSpace::for_requests() {
 void CmSpace::let_go(CmId& id) {
   if (id.manager == nullptr) return;
   const std::shared_ptr<PortManager> manager = std::move(id.manager);
-  if (std::erase(manager->bound, &id) == 0) --manager->users;
+  std::erase(manager->bound, &id);
+  --manager->users;
   if (manager->is_idle()) close(*manager);
+}
+
+// Those that no id uses only repeat the ends of their last connections.
+void CmSpace::close_left(std::uint16_t port) {
+  std::erase_if(managers_, [&](const auto& each) {
+    const bool is_left =
+        each->users == 0 && each->address().port() == port && each != for_requests_;
+    if (is_left) each->close();
+    return is_left;
+  });
 }
 
 void CmSpace::close(PortManager& manager) {

@@ -47,6 +47,7 @@ class CmSpace {
   explicit CmSpace(std::shared_ptr<queue::QpPort> port, const Options& options)
       : port_(std::move(port)), options_(options) {}
   Result<std::shared_ptr<PortManager>> open(const os::SocketAddress& address, bool both_families);
+  void close_left(std::uint16_t port);
 
   const std::shared_ptr<queue::QpPort> port_;
   const Options options_;

@@ -103,15 +103,6 @@ Status choose(CmId& id, const rdma_conn_param* parameters, rdma_conn_param& chos
   return {};
 }
 
-void set_transport(ibv_qp_type type, wire::CmReq& req) {
-  if (type == IBV_QPT_XRC_SEND) {
-    req.transport = kExtendedTransport;
-    req.extended_transport = kXrc;
-  } else {
-    req.transport = type == IBV_QPT_UC ? 1 : 0;
-  }
-}
-
 // The path of both ends, in the view of this one.
 wire::CmPath path_of(const CmId& id) {
   wire::CmPath path;
@@ -150,7 +141,8 @@ Status send_req(CmId& id, const rdma_conn_param& chosen) {
   req.responder_resources = chosen.responder_resources;
   req.initiator_depth = chosen.initiator_depth;
   req.remote_response_timeout = req.local_response_timeout = kResponseTimeout;
-  set_transport(id.qp_type, req);
+  req.transport = transport_of(id.qp_type);
+  req.extended_transport = req.transport == kExtendedTransport ? kXrc : 0;
   req.flow_control = chosen.flow_control != 0;
   req.starting_psn = terms.own_psn;
   req.retry_count = chosen.retry_count;
@@ -257,8 +249,12 @@ Status accept(CmId& id, const rdma_conn_param* parameters) {
   }
   if (id.has_datagrams()) return answer_query(id, parameters);
   if (id.qp != nullptr) {
-    if (Status moved = move_pair(id, *id.qp, IBV_QPS_RTR); !moved) return moved;
-    if (Status moved = move_pair(id, *id.qp, IBV_QPS_RTS); !moved) return moved;
+    Status moved = move_pair(id, *id.qp, IBV_QPS_RTR);
+    if (moved) moved = move_pair(id, *id.qp, IBV_QPS_RTS);
+    if (!moved) {
+      end_pair(id);
+      return moved;
+    }
   }
   if (Status sent = send_rep(id, chosen); !sent) {
     end_pair(id);
@@ -306,6 +302,11 @@ Status disconnect(CmId& id) {
     const MutexLock guard(id.space().lock());
     if (id.state == IdState::kLeft) {
       id.state = IdState::kEnded;
+      const auto is_end = [&](const CmEventRecord& each) {
+        return each.target == &id && each.event == RDMA_CM_EVENT_DISCONNECTED;
+      };
+      // A synchronous id may have been told of it already.
+      if (id.own_channel().find(is_end) == nullptr) return {};
     } else if (lives()) {
       id.manager->disconnect(id);
     }
@@ -320,28 +321,36 @@ Status notify(CmId& id, ibv_event_type event) {
   return {};
 }
 
-Status get_request(CmId& listener, rdma_cm_id** id) {
-  if (!listener.is_sync) return Error{EINVAL, "the listener has a channel"};
+// The next request of a synchronous listener.
+Result<rdma_cm_event*> next_request(CmId& listener) {
+  if (listener.postponed != nullptr) return std::exchange(listener.postponed, nullptr);
   if (listener.event != nullptr) rdma_ack_cm_event(std::exchange(listener.event, nullptr));
   rdma_cm_event* event = nullptr;
   if (rdma_get_cm_event(listener.channel, &event) != 0) return error_of_errno("rdma_get_cm_event");
-  if (event->status != 0 || event->event != RDMA_CM_EVENT_CONNECT_REQUEST) {
-    listener.event = event;
-    return Error{event->status != 0 ? std::abs(event->status) : EINVAL, "another event"};
+  if (event->status == 0 && event->event == RDMA_CM_EVENT_CONNECT_REQUEST) return event;
+  listener.event = event;
+  return Error{event->status != 0 ? std::abs(event->status) : EINVAL, "another event"};
+}
+
+// A request that gets no queue pair waits for the next call.
+Status get_request(CmId& listener, rdma_cm_id** id) {
+  {
+    const MutexLock guard(listener.space().lock());
+    if (!listener.is_sync) return Error{EINVAL, "the listener has a channel"};
+    if (listener.state != IdState::kListening) return Error{EINVAL, "the id does not listen"};
   }
-  rdma_cm_id* const made = event->id;
+  auto request = next_request(listener);
+  if (!request) return request.error();
+  rdma_cm_id* const made = request.value()->id;
   if (listener.pair_of_requests != nullptr) {
     ibv_qp_init_attr attributes = *listener.pair_of_requests;
     if (rdma_create_qp(made, listener.pd, &attributes) != 0) {
-      const Error error = error_of_errno("rdma_create_qp");
-      rdma_reject(made, nullptr, 0);
-      rdma_ack_cm_event(event);
-      rdma_destroy_id(made);
-      return error;
+      listener.postponed = request.value();
+      return error_of_errno("rdma_create_qp");
     }
   }
   *id = made;
-  made->event = event;
+  made->event = request.value();
   return {};
 }
 

@@ -9,6 +9,7 @@
 
 #include "boundary.h"
 #include "os/interfaces.h"
+#include "process_mutex.h"
 
 namespace weft::rdmacm {
 namespace {
@@ -41,7 +42,7 @@ bool find_gid(CmDevice& device, const ibv_gid& wanted, LocalGid& found) {
     ibv_gid gid{};
     if (ibv_query_gid(device.context, kPort, i, &gid) != 0) continue;
     if (std::memcmp(&gid, &wanted, sizeof gid) != 0) continue;
-    found = {&device, gid, static_cast<std::uint8_t>(i), port.active_mtu};
+    found = {&device, gid, static_cast<std::uint8_t>(i), port.active_mtu, nullptr};
     return true;
   }
   return false;
@@ -79,9 +80,8 @@ ibv_gid gid_of_peer(const ibv_gid& own, const os::SocketAddress& address) {
 }
 
 DeviceTable& DeviceTable::instance() {
-  static std::mutex mutex;
   static DeviceTable* table = nullptr;
-  const std::lock_guard guard(mutex);
+  const std::lock_guard guard(process_mutex());
   if (table == nullptr || table->origin_.inherited()) table = new DeviceTable;
   return *table;
 }
@@ -98,9 +98,10 @@ Result<std::vector<CmDevice*>> DeviceTable::refresh() {
   if (listed == nullptr) return error_of_errno("ibv_get_device_list");
   std::vector<CmDevice*> devices;
   for (int i = 0; i < count; ++i) {
-    const auto known = std::ranges::find_if(
-        devices_, [&](const auto& each) { return each->device == listed.get()[i]; });
-    if (known != devices_.end()) {
+    const auto known = std::find_if(devices_.rbegin(), devices_.rend(), [&](const auto& each) {
+      return each->device == listed.get()[i];
+    });
+    if (known != devices_.rend()) {
       devices.push_back(known->get());
       continue;
     }
@@ -112,47 +113,63 @@ Result<std::vector<CmDevice*>> DeviceTable::refresh() {
   return devices;
 }
 
-bool DeviceTable::find_known(const ibv_gid& gid, LocalGid& found) {
-  return std::ranges::any_of(devices_,
-                             [&](const auto& each) { return find_gid(*each, gid, found); });
+// Those that were opened last first: they have the addresses of today.
+bool DeviceTable::find_known(const os::SocketAddress& address, LocalGid& found) {
+  const auto has = [&](const ibv_gid& gid) {
+    return std::any_of(devices_.rbegin(), devices_.rend(),
+                       [&](const auto& each) { return find_gid(*each, gid, found); });
+  };
+  if (has(gid_of(address))) return true;
+  if (!is_loopback(address) || devices_.empty()) return false;
+  const auto usual = address.family() == AF_INET
+                         ? os::SocketAddress::of_host(AF_INET, "\x7F\0\0\1", 0)
+                         : os::SocketAddress::of_host(AF_INET6, &in6addr_loopback, 0);
+  if (has(gid_of(usual))) return true;
+  CmDevice& first = *devices_.front();
+  ibv_gid gid{};
+  return ibv_query_gid(first.context, kPort, 0, &gid) == 0 && find_gid(first, gid, found);
+}
+
+// An open device has the addresses that its interface had then.
+bool DeviceTable::open_again(const std::vector<CmDevice*>& listed, const ibv_gid& gid,
+                             LocalGid& found) {
+  for (const CmDevice* const each : listed) {
+    auto opened = open(each->device);
+    if (!opened) continue;
+    if (!find_gid(*opened.value(), gid, found)) {
+      ibv_close_device(opened.value()->context);
+      continue;
+    }
+    devices_.push_back(std::move(opened).value());
+    return true;
+  }
+  return false;
+}
+
+bool DeviceTable::knows(const os::SocketAddress& address) {
+  const std::lock_guard guard(mutex_);
+  LocalGid found;
+  return find_known(address, found);
 }
 
 Result<LocalGid> DeviceTable::find(const os::SocketAddress& address) {
   const std::lock_guard guard(mutex_);
   LocalGid found;
-  if (find_known(gid_of(address), found)) return found;
-  const auto devices = refresh();
-  if (!devices) return devices.error();
-  if (find_known(gid_of(address), found)) return found;
-  if (is_loopback(address)) {
-    const auto usual = address.family() == AF_INET
-                           ? os::SocketAddress::of_host(AF_INET, "\x7F\0\0\1", 0)
-                           : os::SocketAddress::of_host(AF_INET6, &in6addr_loopback, 0);
-    if (find_known(gid_of(usual), found)) return found;
-    CmDevice& first = *devices.value().front();
-    ibv_gid gid{};
-    if (ibv_query_gid(first.context, kPort, 0, &gid) == 0 && find_gid(first, gid, found)) {
-      return found;
-    }
+  bool is_found = find_known(address, found);
+  if (!is_found) {
+    const auto devices = refresh();
+    if (!devices) return devices.error();
+    const bool is_local = os::is_local_address(address.get());
+    is_found = find_known(address, found) ||
+               (is_local && open_again(devices.value(), gid_of(address), found));
+    if (!is_found && is_local) return Error{ENODEV, address.host() + " belongs to no device"};
   }
-  if (os::is_local_address(address.get())) {
-    return Error{ENODEV, address.host() + " belongs to no device"};
-  }
-  return Error{EADDRNOTAVAIL, address.host() + " is no address of this host"};
-}
-
-CmDevice* DeviceTable::of(const ibv_context* context) {
-  const std::lock_guard guard(mutex_);
-  const auto known =
-      std::ranges::find_if(devices_, [&](const auto& each) { return each->context == context; });
-  return known == devices_.end() ? nullptr : known->get();
-}
-
-Result<ibv_pd*> DeviceTable::pd_of(CmDevice& device) {
-  const std::lock_guard guard(mutex_);
+  if (!is_found) return Error{EADDRNOTAVAIL, address.host() + " is no address of this host"};
+  CmDevice& device = *found.device;
   if (device.pd == nullptr) device.pd = ibv_alloc_pd(device.context);
   if (device.pd == nullptr) return error_of_errno("ibv_alloc_pd");
-  return device.pd;
+  found.pd = device.pd;
+  return found;
 }
 
 Result<ibv_xrcd*> DeviceTable::xrcd_of(CmDevice& device) {
@@ -168,15 +185,15 @@ Result<ibv_xrcd*> DeviceTable::xrcd_of(CmDevice& device) {
   return device.xrcd;
 }
 
+// A signal handler that exits may have interrupted a thread that holds the lock.
 void DeviceTable::close() {
-  const std::lock_guard guard(mutex_);
-  if (origin_.inherited()) return;
+  const std::unique_lock guard(mutex_, std::try_to_lock);
+  if (!guard.owns_lock() || origin_.inherited()) return;
   for (const auto& each : devices_) {
     if (each->xrcd != nullptr && ibv_close_xrcd(each->xrcd) == 0) each->xrcd = nullptr;
     if (each->pd != nullptr && ibv_dealloc_pd(each->pd) == 0) each->pd = nullptr;
     if (each->pd == nullptr && each->xrcd == nullptr) ibv_close_device(each->context);
   }
-  devices_.clear();
 }
 
 }  // namespace weft::rdmacm

@@ -35,6 +35,7 @@ struct LocalGid {
   ibv_gid gid{};
   std::uint8_t index = 0;
   ibv_mtu mtu = IBV_MTU_1024;  // of the port
+  ibv_pd* pd = nullptr;        // the default one of the device
 };
 inline constexpr std::uint8_t kPort = 1;
 
@@ -49,20 +50,19 @@ class DeviceTable {
   Result<std::vector<CmDevice*>> list();
   // The device with that address, whose port does not matter. An address of the loopback network
   // that no device has belongs to the first device, as with Linux. Errors: ENODEV for an address of
-  // this host without a device, EADDRNOTAVAIL for any other, those of list().
+  // this host without a device, EADDRNOTAVAIL for any other, those of list() and ibv_alloc_pd(3).
   Result<LocalGid> find(const os::SocketAddress& address);
-  // The device of a context, or null.
-  CmDevice* of(const ibv_context* context);
-  // The default protection domain of a device. Errors: those of ibv_alloc_pd(3).
-  Result<ibv_pd*> pd_of(CmDevice& device);
-  // Its default XRC domain. Errors: those of ibv_open_xrcd(3).
+  // Whether find() has an answer among the devices that are open.
+  bool knows(const os::SocketAddress& address);
+  // The default XRC domain. Errors: those of ibv_open_xrcd(3).
   Result<ibv_xrcd*> xrcd_of(CmDevice& device);
-  // Closes what is not in use, as the process exits.
+  // Closes the devices that are not in use, as the process exits.
   void close();
 
  private:
   Result<std::vector<CmDevice*>> refresh();
-  bool find_known(const ibv_gid& gid, LocalGid& found);
+  bool find_known(const os::SocketAddress& address, LocalGid& found);
+  bool open_again(const std::vector<CmDevice*>& listed, const ibv_gid& gid, LocalGid& found);
 
   std::mutex mutex_;
   std::vector<std::unique_ptr<CmDevice>> devices_;

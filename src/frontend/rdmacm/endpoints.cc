@@ -17,10 +17,10 @@ constexpr int kPatienceMs = 2000;  // as rdma-core's
 Status prepare(CmId& id, const rdma_addrinfo& info, ibv_pd* pd, ibv_qp_init_attr* attributes) {
   if ((info.ai_flags & RAI_PASSIVE) != 0) {
     if (Status bound = bind_address(id, info.ai_src_addr); !bound) return bound;
+    if (pd != nullptr) id.pd = pd;
     if (attributes == nullptr) return {};
     id.pair_of_requests = std::make_unique<ibv_qp_init_attr>(*attributes);
     id.pair_of_requests->qp_type = id.qp_type;
-    if (pd != nullptr) id.pd = pd;
     return {};
   }
   if (Status done = resolve_addresses(id, info.ai_src_addr, info.ai_dst_addr); !done) return done;

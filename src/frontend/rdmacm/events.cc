@@ -12,12 +12,11 @@
 #include "boundary.h"
 #include "cm_space.h"
 #include "os/event.h"
+#include "os/interfaces.h"
 #include "pair_states.h"
 
 namespace weft::rdmacm {
 namespace {
-
-using RecordPtr = std::unique_ptr<CmEventRecord>;
 
 // The depths that the device allows.
 void limit(ConnectionTerms& terms, const CmDevice& device) {
@@ -25,71 +24,87 @@ void limit(ConnectionTerms& terms, const CmDevice& device) {
   terms.responder_resources = std::min(terms.responder_resources, device.responder_resources);
 }
 
-// Makes the id of a request that is about to be reported. False when the request has ended, or
-// cannot be served. Errors: EMFILE, ENOMEM.
+// Makes the id of a request that is about to be reported; of one that has ended before, too: its end
+// is reported next. False when a younger request displaces it now. Errors: ENODEV, EMFILE, ENOMEM.
 Result<bool> make_id(CmEventRecord& record) {
   CmId& listener = *record.target;
-  auto made = CmId::create(listener.shared_space(), listener.is_sync ? nullptr : listener.channel,
-                           listener.context, listener.ps, listener.qp_type);
+  std::shared_ptr<CmChannel> channel;
+  {
+    const MutexLock guard(listener.space().lock());
+    if (!listener.is_sync) channel = listener.shared_channel();
+  }
+  auto made = CmId::create(listener.shared_space(), std::move(channel), listener.context,
+                           listener.ps, listener.qp_type);
   if (!made) return made.error();
   std::unique_ptr<CmId> id = std::move(made).value();
   auto local = DeviceTable::instance().find(record.own_address);
-  const bool has_device = local.ok() && id->bind_to(local.value()).ok();
-  const bool fits = has_device && (id->has_datagrams() || record.terms.mtu <= local.value().mtu);
+  if (!local) return local.error();
+  id->bind_to(local.value());
+  // A program of this host may name any of its GIDs, and no other host.
+  ibv_gid& peer = record.terms.peer_gid;
+  if (is_loopback(record.peer_address) && !os::is_local_address(address_of(peer).get())) {
+    peer = id->local.gid;
+  }
+  id->set_source(record.own_address);
+  id->set_destination(record.peer_address);
+  id->set_route(peer);
+  id->terms = record.terms;
+  limit(id->terms, *id->local.device);
+  auto end = id->event_of(RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+  if (record.end_of_request != 0) {
+    end->event = RDMA_CM_EVENT_REJECTED;
+    end->status = record.end_of_request;
+  }
   const MutexLock guard(listener.space().lock());
   id->connection = record.request;
   id->manager = record.manager;
-  if (!id->manager->claim(*id)) return false;
-  if (!fits) {
-    static_cast<void>(id->manager->reject(
-        *id, has_device ? wire::CmReason::kInvalidMtu : wire::CmReason::kNoResources, {}));
+  id->state = IdState::kRequested;
+  if (record.request == 0) {
+    --listener.ended_requests;
+    id->state = IdState::kEnded;
+    id->own_channel().add(std::move(end));
+  } else if (!id->manager->claim(*id)) {
     return false;
   }
   ++id->manager->users;
-  id->state = IdState::kRequested;
-  id->terms = record.terms;
-  limit(id->terms, *id->local.device);
-  id->set_source(record.own_address);
-  id->set_destination(record.peer_address);
-  id->set_route(record.terms.peer_gid);
   record.id = id.release();
   return true;
 }
 
-// A REP has come: the queue pair of the id goes to RTS, and an RTU leaves.
-void establish(CmEventRecord& record) {
+// A REP has come: the queue pair of the id goes to RTS, and an RTU leaves. False when the attempt
+// has ended meanwhile: that is reported next.
+bool establish(CmEventRecord& record) {
   CmId& id = CmId::of(record.id);
-  if (id.qp == nullptr) return;  // rdma_establish(3)
+  {
+    const MutexLock guard(id.space().lock());
+    if (id.state != IdState::kResponded) return false;
+  }
+  if (id.qp == nullptr) return true;  // rdma_establish(3)
   Status moved = move_pair(id, *id.qp, IBV_QPS_RTR);
   if (moved) moved = move_pair(id, *id.qp, IBV_QPS_RTS);
+  if (!moved) end_pair(id);
   const MutexLock guard(id.space().lock());
-  if (id.state != IdState::kResponded) return;
+  if (id.state != IdState::kResponded) return false;
   if (moved) {
     id.state = IdState::kConnected;
     record.event = RDMA_CM_EVENT_ESTABLISHED;
     static_cast<void>(id.manager->confirm(id));
-    return;
+  } else {
+    record.event = RDMA_CM_EVENT_CONNECT_ERROR;
+    record.status = -moved.error().code;
+    static_cast<void>(id.manager->reject(id, wire::CmReason::kConsumer, {}));
   }
-  record.event = RDMA_CM_EVENT_CONNECT_ERROR;
-  record.status = -moved.error().code;
-  static_cast<void>(id.manager->reject(id, wire::CmReason::kConsumer, {}));
+  return true;
 }
 
-// The part of the library in an event. False when the event is not reported.
+// Does the library's part of an event. False when the event is not reported.
 Result<bool> conclude(CmEventRecord& record) {
   if (record.event == RDMA_CM_EVENT_CONNECT_REQUEST) return make_id(record);
-  if (record.event == RDMA_CM_EVENT_CONNECT_RESPONSE) establish(record);
+  if (record.event == RDMA_CM_EVENT_CONNECT_RESPONSE) return establish(record);
   const bool has_failed =
       record.event == RDMA_CM_EVENT_REJECTED || record.event == RDMA_CM_EVENT_UNREACHABLE;
   if (has_failed) end_pair(CmId::of(record.id));
   return true;
-}
-
-RecordPtr take(CmChannel& channel) {
-  const MutexLock guard(channel.space().lock());
-  RecordPtr record = channel.take();
-  if (record != nullptr) ++record->target->delivered;
-  return record;
 }
 
 void complete(CmEventRecord& record) {
@@ -99,47 +114,60 @@ void complete(CmEventRecord& record) {
   space.acknowledgements().notify_all();
 }
 
-// Its id may have moved, or be waiting for this to end.
-void put_back(RecordPtr record) {
-  CmId& id = *record->target;
-  const MutexLock guard(id.space().lock());
-  --id.delivered;
-  id.space().acknowledgements().notify_all();
-  id.own_channel().put_back(std::move(record));
-}
-
-// A thread inside of rdma_get_cm_event(3).
+// A thread inside of rdma_get_cm_event(3), with the event that it has taken. It may be cancelled.
 class EventReader {
  public:
-  explicit EventReader(CmChannel& channel) : channel_(channel) {
-    const MutexLock guard(channel_.space().lock());
-    ++channel_.readers;
+  explicit EventReader(CmChannel& channel) : channel_(channel.shared_from_this()) {
+    const MutexLock guard(channel_->space().lock());
+    ++channel_->readers;
   }
   ~EventReader() {
-    const MutexLock guard(channel_.space().lock());
-    --channel_.readers;
+    if (record_ != nullptr) complete(*record_);
+    const MutexLock guard(channel_->space().lock());
+    --channel_->readers;
   }
   EventReader(const EventReader&) = delete;
   EventReader& operator=(const EventReader&) = delete;
 
+  // The first event; null without one.
+  CmEventRecord* take() {
+    const MutexLock guard(channel_->space().lock());
+    record_ = channel_->take();
+    if (record_ != nullptr) ++record_->target->delivered;
+    return record_.get();
+  }
+  CmEventRecord* hand_out() { return record_.release(); }
+  void drop() {
+    complete(*record_);
+    record_.reset();
+  }
+  void put_back() {
+    CmId& target = *record_->target;
+    const MutexLock guard(target.space().lock());
+    ++target.acknowledged;
+    target.own_channel().put_back(std::move(record_));
+    target.space().acknowledgements().notify_all();
+  }
+
  private:
-  CmChannel& channel_;
+  const std::shared_ptr<CmChannel> channel_;
+  std::unique_ptr<CmEventRecord> record_;
 };
 
 int get_event(CmChannel& channel, rdma_cm_event** event) {
-  const EventReader reader(channel);
+  EventReader reader(channel);
   for (;;) {
-    if (RecordPtr record = take(channel)) {
+    if (CmEventRecord* const record = reader.take()) {
       auto reported = conclude(*record);
-      if (reported && reported.value()) {
-        *event = record.release();
-        return 0;
-      }
       if (!reported) {
-        put_back(std::move(record));
+        reader.put_back();
         return minus_one_with(reported.error().code);
       }
-      complete(*record);
+      if (reported.value()) {
+        *event = reader.hand_out();
+        return 0;
+      }
+      reader.drop();
       continue;
     }
     if (channel.fd >= 0 && !os::may_wait(channel.fd)) return minus_one_with(EAGAIN);

@@ -6,6 +6,7 @@
 
 #include "addresses.h"
 #include "boundary.h"
+#include "channels.h"
 #include "cm_id.h"
 #include "cm_space.h"
 #include "shared_queues.h"
@@ -26,60 +27,71 @@ Status create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context, un
   const bool has_datagrams = ps == RDMA_PS_UDP || ps == RDMA_PS_IPOIB;
   auto space = CmSpace::instance();
   if (!space) return space.error();
+  std::shared_ptr<CmChannel> events;
+  if (channel != nullptr) events = CmChannel::of(channel).shared_from_this();
+  if (events != nullptr && events->is_inherited()) return Error{EINVAL, "a parent's channel"};
   auto made =
-      CmId::create(std::move(space).value(), channel, context, static_cast<rdma_port_space>(ps),
-                   has_datagrams ? IBV_QPT_UD : IBV_QPT_RC);
+      CmId::create(std::move(space).value(), std::move(events), context,
+                   static_cast<rdma_port_space>(ps), has_datagrams ? IBV_QPT_UD : IBV_QPT_RC);
   if (!made) return made.error();
   *id = made.value().release();
   return {};
 }
 
-void wait_for_acknowledgements(CmId& id) {
+// On return no event of it is with the program, nor in its channel.
+void drain(CmId& id) {
   CmSpace& space = id.space();
   const MutexLock guard(space.lock());
+  const auto is_of_id = [&](const CmEventRecord& each) { return each.target == &id; };
+  id.own_channel().drop(is_of_id);
   while (id.delivered != id.acknowledged) space.acknowledgements().wait(space.lock());
+  id.own_channel().drop(is_of_id);  // put back meanwhile
 }
 
 void destroy_id(CmId& id) {
   if (id.event != nullptr) rdma_ack_cm_event(std::exchange(id.event, nullptr));
+  if (id.postponed != nullptr) {
+    rdma_cm_id* const requested = id.postponed->id;
+    rdma_ack_cm_event(std::exchange(id.postponed, nullptr));
+    rdma_destroy_id(requested);
+  }
   retry_destroyed_queues(id);
-  const auto drop_events = [&] {
-    id.own_channel().drop([&](const CmEventRecord& each) { return each.target == &id; });
-  };
   {
     const MutexLock guard(id.space().lock());
     if (id.manager != nullptr) id.manager->forget(id);
-    drop_events();
     id.space().let_go(id);
   }
-  wait_for_acknowledgements(id);
-  {
-    const MutexLock guard(id.space().lock());
-    drop_events();  // a thread may have put one back that it could not hand out
-  }
+  drain(id);
+  if (id.is_sync) retire(id.shared_channel());
   delete &id;
 }
 
-Status migrate(CmId& id, rdma_event_channel* channel) {
-  if (channel == nullptr && id.is_sync) return Error{EINVAL, "the id is synchronous already"};
-  if (id.event != nullptr) rdma_ack_cm_event(std::exchange(id.event, nullptr));
-  std::unique_ptr<CmChannel> own;
-  if (channel == nullptr) {
+// To a channel of its own where `handle` is null.
+Status migrate(CmId& id, rdma_event_channel* handle) {
+  if (handle == nullptr && id.is_sync) return Error{EINVAL, "the id is synchronous already"};
+  std::shared_ptr<CmChannel> to;
+  if (handle != nullptr) {
+    to = CmChannel::of(handle).shared_from_this();
+    if (to->is_inherited()) return Error{EINVAL, "a parent's channel"};
+  } else {
     auto made = CmChannel::create(id.shared_space());
     if (!made) return made.error();
-    own = std::move(made).value();
-    channel = own.get();
+    to = std::move(made).value();
   }
-  CmChannel& former = id.own_channel();
+  if (id.event != nullptr) rdma_ack_cm_event(std::exchange(id.event, nullptr));
+  const std::shared_ptr<CmChannel> former = id.shared_channel();
+  CmSpace& space = id.space();
+  const bool leaves_own = id.is_sync && former != to;
   {
-    const MutexLock guard(id.space().lock());
-    former.move(id, CmChannel::of(channel));
-    id.channel = channel;
+    const MutexLock guard(space.lock());
+    if (former != to) {
+      former->move(id, *to);
+      id.set_channel(to);
+      id.is_sync = handle == nullptr;
+    }
+    while (id.delivered != id.acknowledged) space.acknowledgements().wait(space.lock());
   }
-  wait_for_acknowledgements(id);
-  if (id.is_sync) delete &former;
-  id.is_sync = own != nullptr;
-  static_cast<void>(own.release());
+  if (leaves_own) retire(former);
   return {};
 }
 

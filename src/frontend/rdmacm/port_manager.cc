@@ -18,17 +18,14 @@
 namespace weft::rdmacm {
 namespace {
 
-// Undecided requests of a listener; beyond that the oldest ends.
-constexpr std::size_t kMostRequests = 4096;
-// Peers whose packets' destinations are remembered.
-constexpr std::size_t kMostPeers = 4096;
+// Requests of a listener that have ended before the program was told of them.
+constexpr unsigned kMostEnded = 64;
 // Some servers, as perftest's with -R, tell the client to connect and then listen: a request waits
 // so long for its listener, longer than a time slice of the scheduler.
 constexpr auto kListenerGrace = std::chrono::milliseconds(50);
 constexpr std::size_t kMostEarly = 64;  // such requests; others are rejected at once
 // Between DISCONNECTED and TIMEWAIT_EXIT.
 constexpr auto kTimeWait = std::chrono::milliseconds(500);
-constexpr std::uint8_t kUnreliable = 1;  // of a REQ: UC
 // Of a SIDR_REP.
 constexpr std::uint8_t kNoSuchService = 1;
 constexpr std::uint8_t kRefused = 2;
@@ -39,17 +36,11 @@ ibv_gid gid_in(const wire::Gid& bytes) {
   return gid;
 }
 
-std::uint8_t transport_of(ibv_qp_type type) {
-  if (type == IBV_QPT_XRC_RECV || type == IBV_QPT_XRC_SEND) return kExtendedTransport;
-  return type == IBV_QPT_UC ? kUnreliable : 0;
-}
-
 bool is_mtu(std::uint8_t code) { return code >= IBV_MTU_256 && code <= IBV_MTU_4096; }
 
 // In the view of the end that has received it.
 ConnectionTerms terms_of(const wire::CmReq& req, const os::SocketAddress& from) {
   ConnectionTerms terms;
-  terms.own_psn = 0;
   terms.peer_psn = req.starting_psn;
   terms.peer_qpn = req.qpn;
   // The source of the packet, and no other host that it names.
@@ -142,8 +133,6 @@ void PortManager::take(const roce::PacketArrival& arrival) {
 void PortManager::take_message(const os::SocketAddress& from, const os::SocketAddress& to,
                                std::span<const std::byte> message) {
   space_.port().lock().assert_held();
-  if (own_addresses_.size() >= kMostPeers) own_addresses_.clear();
-  own_addresses_[from] = to;
   arrival_ = {from, to};
   agent_->take({from, cm::Carrier::kPackets}, message, space_.port().now());
   agent_->deliver();
@@ -179,22 +168,27 @@ void PortManager::tick(Time now) {
     time_waits_.erase(time_waits_.begin());
     id.own_channel().add(id.event_of(RDMA_CM_EVENT_TIMEWAIT_EXIT, 0));
   }
+  if (agent_->entries() == 0) own_addresses_.clear();
   if (is_idle()) space_.close(*this);  // the last use of this
 }
 
-std::optional<os::SocketAddress> PortManager::own_address_towards(const os::SocketAddress& peer) {
-  if (arrival_ && arrival_->from == peer) return arrival_->to;
-  const auto known = own_addresses_.find(peer);
+// An answer to the message that is being taken goes from the address that this came to.
+std::optional<os::SocketAddress> PortManager::own_address(cm::ConnectionId id,
+                                                          const os::SocketAddress& peer) {
+  const auto known = own_addresses_.find(id);
   if (known != own_addresses_.end()) return known->second;
+  if (starts_from_) return starts_from_;
+  if (arrival_ && arrival_->from == peer) return arrival_->to;
   if (!address_.is_any()) return address_;
   const auto source = os::source_towards(peer);
   if (!source) return std::nullopt;
   return source.value();
 }
 
-void PortManager::send(const cm::Remote& to, cm::ConnectionId, std::span<const std::byte> message) {
+void PortManager::send(const cm::Remote& to, cm::ConnectionId id,
+                       std::span<const std::byte> message) {
   roce::PacketOutput* const output = attachment_.packets->output(to.address.family());
-  auto from = own_address_towards(to.address);
+  auto from = own_address(id, to.address);
   if (output == nullptr || !from) return;  // as if it was lost
   from->set_port(address_.port());
   const roce::Path path{*from, to.address, roce::route_between(*from, to.address)};
@@ -212,8 +206,7 @@ void PortManager::send(const cm::Remote& to, cm::ConnectionId, std::span<const s
 }
 
 Status PortManager::listen(CmId& id, std::size_t backlog) {
-  const auto listener = agent_->listen(id.service(), std::min(backlog, kMostRequests), *this,
-                                       static_cast<CmId*>(&id));
+  const auto listener = agent_->listen(id.service(), backlog, *this, &id);
   if (!listener) return listener.error();
   id.listener = listener.value();
   take_early(Time::clock::now());
@@ -230,22 +223,25 @@ Status PortManager::connect(CmId& id, const wire::CmReq& req) {
   if (request.to.address.port() != wire::kUdpPort) {
     request.other = request.to;
     request.other->address.set_port(wire::kUdpPort);
-    own_addresses_[request.other->address] = id.source();
   }
-  own_addresses_[request.to.address] = id.source();
+  starts_from_ = id.source();
   const auto connection = agent_->connect(request, *this, &id, Time::clock::now());
+  starts_from_.reset();
   if (!connection) return connection.error();
   id.connection = connection.value();
+  own_addresses_[id.connection] = id.source();
   settle_call();
   return {};
 }
 
 Status PortManager::resolve(CmId& id, const wire::CmSidrReq& query) {
   const cm::Remote to{id.destination(), cm::Carrier::kPackets};
-  own_addresses_[to.address] = id.source();
+  starts_from_ = id.source();
   const auto connection = agent_->resolve({to, query, {}, true}, *this, &id, Time::clock::now());
+  starts_from_.reset();
   if (!connection) return connection.error();
   id.connection = connection.value();
+  own_addresses_[id.connection] = id.source();
   settle_call();
   return {};
 }
@@ -287,7 +283,7 @@ void PortManager::established(CmId& id) {
 void PortManager::disconnect(CmId& id) {
   agent_->disconnect(id.connection, {}, Time::clock::now());
   end(id);
-  fail(id, RDMA_CM_EVENT_DISCONNECTED, 0);
+  report(id, RDMA_CM_EVENT_DISCONNECTED, 0);
   settle_call();
 }
 
@@ -315,9 +311,9 @@ void PortManager::end(CmId& id) {
   id.state = IdState::kEnded;
 }
 
-void PortManager::fail(CmId& id, rdma_cm_event_type type, int status) {
+void PortManager::report(CmId& id, rdma_cm_event_type type, int status) {
   id.own_channel().add(id.event_of(type, status));
-  if (type != RDMA_CM_EVENT_DISCONNECTED) return;
+  if (type != RDMA_CM_EVENT_DISCONNECTED) return;  // its TimeWait begins
   time_waits_.push_back({Time::clock::now() + kTimeWait, &id});
 }
 
@@ -334,20 +330,21 @@ void PortManager::handle(const cm::CmEvent& event) {
       return on_resolved(id, event);
     case kEstablished:
       id.state = IdState::kConnected;
-      return fail(id, RDMA_CM_EVENT_ESTABLISHED, 0);
+      return report(id, RDMA_CM_EVENT_ESTABLISHED, 0);
     case kRejected:
       return on_rejected(id, event);
     case kTimedOut:
     case kOverrun:
       end(id);
-      return fail(id, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+      return report(id, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
     case kUnreachable:
       end(id);
       if (!unreachable_by_ || *unreachable_by_ == os::UdpError::What::kPortUnreachable) {
-        if (id.has_datagrams()) return fail(id, RDMA_CM_EVENT_UNREACHABLE, kNoSuchService);
-        return fail(id, RDMA_CM_EVENT_REJECTED, static_cast<int>(wire::CmReason::kInvalidService));
+        if (id.has_datagrams()) return report(id, RDMA_CM_EVENT_UNREACHABLE, kNoSuchService);
+        return report(id, RDMA_CM_EVENT_REJECTED,
+                      static_cast<int>(wire::CmReason::kInvalidService));
       }
-      return fail(
+      return report(
           id, RDMA_CM_EVENT_UNREACHABLE,
           *unreachable_by_ == os::UdpError::What::kNetUnreachable ? -ENETUNREACH : -EHOSTUNREACH);
     case kWithdrawn:
@@ -356,7 +353,7 @@ void PortManager::handle(const cm::CmEvent& event) {
     case kPeerLost:
       end(id);
       id.state = IdState::kLeft;
-      return fail(id, RDMA_CM_EVENT_DISCONNECTED, 0);
+      return report(id, RDMA_CM_EVENT_DISCONNECTED, 0);
     case kRequest:
     case kResolve:
       return;
@@ -366,8 +363,9 @@ void PortManager::handle(const cm::CmEvent& event) {
 void PortManager::introduce(CmEventRecord& record, const wire::CmIpHeader& header) {
   record.listen_id = record.target;
   record.manager = shared_from_this();
-  record.own_address = arrival_ ? arrival_->to : address_;
+  record.own_address = arrival_->to;
   record.own_address.set_port(address_.port());
+  own_addresses_[record.request] = arrival_->to;
   record.peer_address.set_port(header.source_port);
 }
 
@@ -385,6 +383,8 @@ void PortManager::on_request(const cm::CmEvent& event) {
     refusal = wire::CmReason::kInvalidTransport;
   } else if (!is_mtu(req.path_mtu)) {
     refusal = wire::CmReason::kInvalidMtu;
+  } else if (!DeviceTable::instance().knows(arrival_->to)) {
+    refusal = wire::CmReason::kNoResources;
   }
   if (refusal) {
     return static_cast<void>(agent_->refuse(event.id, *refusal, {}, space_.port().now()));
@@ -410,7 +410,9 @@ void PortManager::on_query(const cm::CmEvent& event) {
   CmId& listener = *static_cast<CmId*>(event.context);
   const std::span<const std::byte, 216> data = query.data;
   const wire::CmIpHeader header = wire::parse_ip_header(data.first<wire::CmIpHeader::kBytes>());
-  if (header.version != 0 || !listener.has_datagrams()) {
+  const bool is_valid = header.version == 0 && listener.has_datagrams() &&
+                        DeviceTable::instance().knows(arrival_->to);
+  if (!is_valid) {
     wire::CmSidrRep refused;
     refused.status = kNoSuchService;
     return static_cast<void>(agent_->answer(event.id, refused, space_.port().now()));
@@ -424,12 +426,23 @@ void PortManager::on_query(const cm::CmEvent& event) {
   listener.own_channel().add(std::move(record));
 }
 
-// The program has not been told of it, or is being told and asks for it in vain.
+// A request without an id. It stays, so that a program whose descriptor has become readable finds
+// an event: it gets an id that has ended. One that younger requests displace leaves those behind.
 void PortManager::on_end_of_request(const cm::CmEvent& event) {
   CmId& listener = *static_cast<CmId*>(event.context);
-  listener.own_channel().drop([&](const CmEventRecord& each) {
+  const auto is_this = [&](const CmEventRecord& each) {
     return each.request == event.id && each.manager.get() == this;
-  });
+  };
+  CmEventRecord* const record = listener.own_channel().find(is_this);
+  if (record == nullptr) return;
+  if (event.kind == cm::EventKind::kOverrun || listener.ended_requests == kMostEnded) {
+    return listener.own_channel().drop(is_this);
+  }
+  ++listener.ended_requests;
+  record->request = 0;
+  const auto* const rej =
+      event.mad != nullptr ? std::get_if<wire::CmRej>(&event.mad->message) : nullptr;
+  if (rej != nullptr) record->end_of_request = static_cast<int>(rej->reason);
 }
 
 void PortManager::on_reply(CmId& id, const cm::CmEvent& event) {
@@ -437,8 +450,8 @@ void PortManager::on_reply(CmId& id, const cm::CmEvent& event) {
   ConnectionTerms& terms = id.terms;
   terms.peer_psn = rep.starting_psn;
   terms.peer_qpn = id.qp_type == IBV_QPT_XRC_SEND ? rep.eecn : rep.qpn;
-  terms.responder_resources = rep.initiator_depth;
-  terms.initiator_depth = rep.responder_resources;
+  terms.responder_resources = std::min(rep.initiator_depth, id.local.device->responder_resources);
+  terms.initiator_depth = std::min(rep.responder_resources, id.local.device->initiator_depth);
   terms.rnr_retry_count = rep.rnr_retry;
   id.state = IdState::kResponded;
   auto record = id.event_of(RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
@@ -453,7 +466,7 @@ void PortManager::on_reply(CmId& id, const cm::CmEvent& event) {
 void PortManager::on_resolved(CmId& id, const cm::CmEvent& event) {
   const auto& reply = std::get<wire::CmSidrRep>(event.mad->message);
   end(id);
-  if (reply.status != 0) return fail(id, RDMA_CM_EVENT_UNREACHABLE, reply.status);
+  if (reply.status != 0) return report(id, RDMA_CM_EVENT_UNREACHABLE, reply.status);
   id.state = IdState::kConnected;
   auto record = id.event_of(RDMA_CM_EVENT_ESTABLISHED, 0);
   rdma_ud_param& parameters = record->param.ud;
@@ -475,7 +488,7 @@ void PortManager::on_rejected(CmId& id, const cm::CmEvent& event) {
       event.mad != nullptr ? std::get_if<wire::CmRej>(&event.mad->message) : nullptr;
   if (rej == nullptr) {  // a DREQ
     id.state = IdState::kLeft;
-    return fail(id, RDMA_CM_EVENT_DISCONNECTED, 0);
+    return report(id, RDMA_CM_EVENT_DISCONNECTED, 0);
   }
   auto record = id.event_of(RDMA_CM_EVENT_REJECTED, static_cast<int>(rej->reason));
   record->set_private_data(record->param.conn, rej->data);

@@ -12,7 +12,6 @@
 #include "cm/agent.h"
 #include "cm_event.h"
 #include "queue/port.h"
-#include "roce/address_hash.h"
 #include "roce/datagram_writer.h"
 
 namespace weft::rdmacm {
@@ -33,7 +32,7 @@ class PortManager final : public queue::PortClient,
   // Its address, with the number that was chosen.
   const os::SocketAddress& address() const { return address_; }
   bool has_both_families() const { return has_both_families_; }
-  // Ids that are bound to it, and those that use it besides.
+  // Ids that are bound to it, and how many use it, these included.
   std::vector<CmId*> bound;
   unsigned users = 0;
 
@@ -52,9 +51,7 @@ class PortManager final : public queue::PortClient,
   void forget(CmId& id);
   std::uint64_t random() override;
 
-  bool is_idle() const {
-    return users == 0 && bound.empty() && agent_->connections() == 0 && early_.empty();
-  }
+  bool is_idle() const { return users == 0 && agent_->connections() == 0 && early_.empty(); }
   void close();
 
  private:
@@ -85,10 +82,10 @@ class PortManager final : public queue::PortClient,
   void on_reply(CmId& id, const cm::CmEvent& event);
   void on_resolved(CmId& id, const cm::CmEvent& event);
   void on_rejected(CmId& id, const cm::CmEvent& event);
-  void fail(CmId& id, rdma_cm_event_type type, int status);
+  void report(CmId& id, rdma_cm_event_type type, int status);
   void end(CmId& id);
   void introduce(CmEventRecord& record, const wire::CmIpHeader& header);
-  std::optional<os::SocketAddress> own_address_towards(const os::SocketAddress& peer);
+  std::optional<os::SocketAddress> own_address(cm::ConnectionId id, const os::SocketAddress& peer);
   // After each call of the agent from outside of a poll.
   void settle_call();
 
@@ -116,7 +113,9 @@ class PortManager final : public queue::PortClient,
   roce::DatagramWriter packets_;
   std::optional<MessageAddresses> arrival_;           // of the message that is being taken
   std::optional<os::UdpError::What> unreachable_by_;  // while its report is being taken
-  std::unordered_map<os::SocketAddress, os::SocketAddress, roce::AddressHash> own_addresses_;
+  std::optional<os::SocketAddress> starts_from_;      // while a connection begins
+  // By connection, whose numbers return: at most 65,536.
+  std::unordered_map<cm::ConnectionId, os::SocketAddress> own_addresses_;
   std::vector<EndOfTimeWait> time_waits_;  // in their order
   std::deque<EarlyRequest> early_;         // in their order
 };

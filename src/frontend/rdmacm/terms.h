@@ -14,6 +14,13 @@ inline constexpr std::uint8_t kUsualAckTimeout = 17;
 // The transport service type of a REQ that stands for an extended one, such as XRC.
 inline constexpr std::uint8_t kExtendedTransport = 3;
 
+// The transport service type of a REQ for queue pairs of that type.
+inline std::uint8_t transport_of(ibv_qp_type type) {
+  constexpr std::uint8_t kUnreliable = 1;
+  if (type == IBV_QPT_XRC_RECV || type == IBV_QPT_XRC_SEND) return kExtendedTransport;
+  return type == IBV_QPT_UC ? kUnreliable : 0;
+}
+
 // In the view of one end.
 struct ConnectionTerms {
   std::uint32_t own_psn = 0;  // which the peer begins with

@@ -44,9 +44,10 @@ class PortClient : public roce::PacketHandler {
   bool active_ = false;
 };
 
-// UDP sockets of queue pairs, each number bound to the wildcard address of IPv4 and IPv6, and the
-// engine that drives them. Locks, outermost first: that of the port, the send lock of a queue pair,
-// a receive queue's, the transmit lock, a completion queue's, an event channel's.
+// UDP sockets of queue pairs, each number bound to the wildcard address of IPv4 and IPv6, or those
+// of connection managers, and the engine that drives them. Locks, outermost first: that of the
+// port, the send lock of a queue pair, a receive queue's, the transmit lock, a completion queue's,
+// an event channel's.
 class QpPort final : public device::Engine {
  public:
   // A port with one UDP number. Errors: EADDRINUSE when none is free, EMFILE and others of
