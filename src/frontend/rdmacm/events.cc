@@ -24,8 +24,9 @@ void limit(ConnectionTerms& terms, const CmDevice& device) {
   terms.responder_resources = std::min(terms.responder_resources, device.responder_resources);
 }
 
-// Makes the id of a request that is about to be reported; of one that has ended before, too: its end
-// is reported next. False when a younger request displaces it now. Errors: ENODEV, EMFILE, ENOMEM.
+// Makes the id of a request that is about to be reported; of one that has ended before, too: its
+// end is reported next. False when a younger request displaces it now. Errors: ENODEV, EMFILE,
+// ENOMEM.
 Result<bool> make_id(CmEventRecord& record) {
   CmId& listener = *record.target;
   std::shared_ptr<CmChannel> channel;
