@@ -197,8 +197,9 @@ class Party final : public cm::CmHost, public cm::User {
     if (messages.empty()) return;
     const Message& message = messages[choice % messages.size()];
     const auto mad = parse(message.bytes);
-    const auto id = agent_->adopt(remote(message.from), message.bytes, *this, this, now);
-    const bool is_req = mad && std::holds_alternative<wire::CmReq>(mad->message);
+    if (!mad) return;
+    const auto id = agent_->adopt(remote(message.from), *mad, *this, this, now);
+    const bool is_req = std::holds_alternative<wire::CmReq>(mad->message);
     require(is_req || !id.ok(), "adopt() of no REQ");
     if (id) ids_[id.value()] = {Phase::kAsked, 0};
   }

@@ -6,6 +6,7 @@
 #include <array>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <variant>
 
 #include "input.h"
@@ -13,6 +14,7 @@
 #include "link_udp/rd_endpoint.h"
 #include "loopback_host.h"
 #include "memory/region_table.h"
+#include "os/runtime_dir.h"
 #include "playground.h"
 #include "rdm/connection_message.h"
 #include "rdm/flow_message.h"
@@ -87,6 +89,27 @@ class Undecided final : public link::ListenerUser {
   std::deque<std::pair<link::ConnectionNumber, link::ConnectionRequest>> requests;
 };
 
+// The connection manager of an endpoint, which sends its messages.
+struct Manager final : cm::CmHost {
+  Manager(std::uint16_t port, const Options& timeouts)
+      : agent(*this, options(port, timeouts), stats) {}
+  cm::AgentOptions options(std::uint16_t port, const Options& timeouts) {
+    cm::AgentOptions chosen;
+    chosen.port = port;
+    chosen.guid = random() | 1;
+    chosen.peer_timeout = timeouts.peer_timeout;
+    return chosen;
+  }
+  void send(const cm::Remote& to, cm::ConnectionId, std::span<const std::byte> message) override {
+    sender->send_cm(to.address, message);
+  }
+  std::uint64_t random() override { return os::random_number(); }
+
+  Stats stats;
+  cm::Agent agent;
+  udp::RdEndpoint* sender = nullptr;
+};
+
 // An endpoint, which listens, an acceptor beside it, and a peer that it has sent a REQ to. The peer
 // knows what it was told, and guesses.
 class Scene {
@@ -103,9 +126,13 @@ class Scene {
       auto socket = std::move(os::UdpSocket::bind(host_, roce::kReliableSocket)).value();
       addresses_[i] = options.name = socket.address();
       ports_[i] = std::move(roce::PacketPort::open(std::move(socket), wake_, {})).value();
-      endpoints_[i] = std::make_unique<udp::RdEndpoint>(*ports_[i], options);
+      managers_[i] = std::make_unique<Manager>(addresses_[i].port(), timeouts_);
+      endpoints_[i] = std::make_unique<udp::RdEndpoint>(*ports_[i], managers_[i]->agent, options);
+      managers_[i]->sender = endpoints_[i].get();
+      connections_[i].emplace(managers_[i]->agent, addresses_[i].port(), nullptr,
+                              &endpoints_[i]->connections());
     }
-    require(endpoint_->connections().listen(8, undecided_).ok(), "no listener");
+    require(connections_[0]->listen(8, undecided_).ok(), "no listener");
   }
   ~Scene() {
     for (ProgramEnd& each : ends_of_programs_) each.flow.reset();
@@ -171,7 +198,7 @@ class Scene {
     if (ends_of_programs_.size() == kMostEnds) return;
     ProgramEnd& end = ends_of_programs_.emplace_back();
     if (choice == 0) {
-      const auto number = endpoint_->connections().request(peer_.address(), {}, end);
+      const auto number = connections_[0]->request(peer_.address(), {}, end);
       if (number) end.number = number.value();
       end.over = !number;
       return;
@@ -180,9 +207,9 @@ class Scene {
     if (undecided_.requests.empty()) return;
     const auto [number, request] = std::move(undecided_.requests.front());
     undecided_.requests.pop_front();
-    if (choice == 1) return endpoint_->connections().reject(number, request.data);
-    endpoint_->connections().forward(number);
-    const auto accepted = endpoints_[1]->connections().accept(request, request.data, end);
+    if (choice == 1) return connections_[0]->reject(number, request.data);
+    connections_[0]->forward(number);
+    const auto accepted = connections_[1]->accept(request, request.data, end);
     end.accepts = true;
     end.over = !accepted;
     if (accepted) end.number = accepted.value();
@@ -193,7 +220,7 @@ class Scene {
       each.left = true;
       if (each.flow != nullptr) each.flow->give_up(ends_);
       each.flow.reset();
-      endpoints_[each.accepts ? 1 : 0]->connections().disconnect(each.number);
+      connections_[each.accepts ? 1 : 0]->disconnect(each.number);
     }
   }
   // A packet with any opcode of the flow, or of none.
@@ -311,6 +338,8 @@ class Scene {
   Ends ends_;
   os::WakeSet wake_ = std::move(os::WakeSet::create()).value();
   std::array<std::unique_ptr<roce::PacketPort>, 2> ports_;
+  std::array<std::unique_ptr<Manager>, 2> managers_;
+  std::array<std::optional<rdm::PortConnections>, 2> connections_;
   std::array<std::unique_ptr<udp::RdEndpoint>, 2> endpoints_;
   const std::unique_ptr<udp::RdEndpoint>& endpoint_ = endpoints_[0];
   std::unique_ptr<link::Flow> flow_;

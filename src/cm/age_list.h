@@ -2,6 +2,7 @@
 // Which connections are bounded in number, and which of them is the oldest?
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <list>
 
@@ -42,6 +43,13 @@ class AgeList {
 
  private:
   std::list<ConnectionId> ids_;
+};
+
+// One list for each carrier: connections of one do not displace those of the other.
+struct AgeLists {
+  AgeList& of(const Remote& remote) { return lists[static_cast<std::size_t>(remote.carrier)]; }
+
+  std::array<AgeList, kCarriers> lists;
 };
 
 }  // namespace weft::cm

@@ -3,8 +3,6 @@
 #include "cm/agent.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <string>
 
 #include "active_side.h"
 #include "agent_core.h"
@@ -91,6 +89,12 @@ bool Agent::take(const Remote& from, std::span<const std::byte> message, Time no
   return mad.has_value();
 }
 
+void Agent::take(const Remote& from, const wire::CmMad& mad, std::span<const std::byte> more,
+                 Time now) {
+  state_->core.stats.add(Stat::kConnectionMessages);
+  state_->take({from, mad, more, now});
+}
+
 void Agent::advance(Time now) {
   Core& core = state_->core;
   while (core.deadlines.due() <= now) {
@@ -101,9 +105,11 @@ void Agent::advance(Time now) {
 
 Time Agent::due() const { return std::min(state_->core.deadlines.due(), state_->liveness.due()); }
 
-void Agent::deliver() { state_->core.events.deliver(); }
+void Agent::deliver(std::optional<Carrier> carrier) { state_->core.events.deliver(carrier); }
 
-bool Agent::has_events() const { return !state_->core.events.empty(); }
+bool Agent::has_events(std::optional<Carrier> carrier) const {
+  return state_->core.events.has_any(carrier);
+}
 
 Result<ListenerId> Agent::listen(std::uint64_t service, std::size_t backlog, User& user,
                                  void* context) {
@@ -153,13 +159,9 @@ Status Agent::delay(ConnectionId id, std::uint8_t timeout, Time now) {
 
 Status Agent::forward(ConnectionId id, Time now) { return state_->passive.forward(id, now); }
 
-Result<ConnectionId> Agent::adopt(const Remote& from, std::span<const std::byte> message,
-                                  User& user, void* context, Time now) {
-  const auto mad = parse(message);
-  const auto* const req = mad ? std::get_if<wire::CmReq>(&mad->message) : nullptr;
-  if (req == nullptr) return Error{EINVAL, std::to_string(message.size()) + " bytes are no REQ"};
-  return state_->passive.adopt({from, *mad, message.subspan(wire::kMadBytes), now}, *req, user,
-                               context);
+Result<ConnectionId> Agent::adopt(const Remote& from, const wire::CmMad& request, User& user,
+                                  void* context, Time now) {
+  return state_->passive.adopt({from, request, {}, now}, user, context);
 }
 
 Status Agent::confirm(ConnectionId id, std::span<const std::byte> data, Time now) {
@@ -199,6 +201,8 @@ void Agent::unreachable(const Remote& peer, Time now) {
   state_->liveness.suspect_all(peer, now);
   state_->endings.on_unreachable(peer, now);
 }
+
+std::uint64_t Agent::guid() const { return state_->core.options.guid; }
 
 std::size_t Agent::connections() const {
   return state_->core.entries.count(

@@ -77,6 +77,7 @@ void Core::send_once(const CmConnection& connection, const wire::CmMessage& mess
 }
 
 bool Core::may_answer(const Remote& to, Time now) {
+  if (to.carrier == Carrier::kMailbox) return true;
   if (limiter.take(hash_of(to.address, source_seed), now)) return true;
   stats.add(Stat::kAnswersLimited);
   return false;
@@ -102,6 +103,11 @@ void Core::ask_for_time(const CmConnection& connection, std::uint8_t message,
   mra.message = message;
   mra.service_timeout = timeout;
   send_once(connection, mra);
+}
+
+const AnswerTimes& Core::times_of(const CmConnection& connection) const {
+  const bool within_host = connection.remote.carrier == Carrier::kMailbox;
+  return within_host ? options.mailbox : options.packets;
 }
 
 void Core::arm(CmConnection& connection) {
@@ -158,9 +164,10 @@ void Core::rest(CmConnection& connection, Time now) {
 void Core::retire(CmConnection& connection, std::vector<std::byte> kept, Time now) {
   rest(connection, now);
   task_of(connection).kept = std::move(kept);
-  wait(connection, after(now, std::max(options.time_wait, options.replies.limit)));
-  connection.place.enter(refused, connection.id);
-  if (refused.size() > kMostRetired) forget(*entries.find(refused.oldest()));
+  wait(connection, after(now, std::max(options.time_wait, times_of(connection).replies.limit)));
+  AgeList& list = refused.of(connection.remote);
+  connection.place.enter(list, connection.id);
+  if (list.size() > kMostRetired) forget(*entries.find(list.oldest()));
 }
 
 void Core::refuse(CmConnection& connection, wire::CmRej rej, std::span<const std::byte> data,
@@ -189,17 +196,19 @@ void Core::await_decision(CmConnection& connection, ServiceListener& listener, T
   connection.user = listener.user;
   connection.context = listener.context;
   connection.listener = listener.id;
-  wait(connection, after(now, options.undecided_limit));
-  connection.place.enter(listener.half_open, connection.id);
+  wait(connection, after(now, times_of(connection).undecided_limit));
+  connection.place.enter(listener.half_open.of(connection.remote), connection.id);
 }
 
 // Without a REJ: they may be forged, and a peer that lives repeats its REQ.
-void Core::displace(const ServiceListener& listener) {
-  while (listener.half_open.size() > listener.backlog) {
-    CmConnection& oldest = *entries.find(listener.half_open.oldest());
-    stats.add(Stat::kRequestsDisplaced);
-    end(oldest, EventKind::kOverrun);
-    forget(oldest);
+void Core::displace(ServiceListener& listener) {
+  for (const AgeList& half_open : listener.half_open.lists) {
+    while (half_open.size() > listener.backlog) {
+      CmConnection& oldest = *entries.find(half_open.oldest());
+      stats.add(Stat::kRequestsDisplaced);
+      end(oldest, EventKind::kOverrun);
+      forget(oldest);
+    }
   }
 }
 

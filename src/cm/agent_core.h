@@ -37,6 +37,7 @@ struct Core {
   // Sends a message that is not kept, with the transaction id of the REQ.
   void send_once(const CmConnection& connection, const wire::CmMessage& message);
   // Whether an answer that no state stands behind may be sent, within AnswerRates: it counts then.
+  // Those to processes of this host always are.
   bool may_answer(const Remote& to, Time now);
   // Sends such an answer.
   void answer(const CmArrival& arrival, const wire::CmMessage& message);
@@ -45,6 +46,8 @@ struct Core {
               std::uint32_t remote_id);
   // Sends an MRA: the decision about a message takes so long.
   void ask_for_time(const CmConnection& connection, std::uint8_t message, std::uint8_t timeout);
+  // Those of its carrier.
+  const AnswerTimes& times_of(const CmConnection& connection) const;
   // After each change of its timer.
   void arm(CmConnection& connection);
 
@@ -76,7 +79,7 @@ struct Core {
   // The user of a listener decides about a new request, which is half open until then.
   void await_decision(CmConnection& connection, ServiceListener& listener, Time now);
   // The oldest half-open requests end when there are too many.
-  void displace(const ServiceListener& listener);
+  void displace(ServiceListener& listener);
 
   CmHost& host;
   const AgentOptions options;
@@ -84,7 +87,7 @@ struct Core {
   // Entries have places in the lists above them.
   WatchedPeers peers;
   Listeners listeners;
-  AgeList refused;     // retired attempts
+  AgeLists refused;    // retired attempts
   AgeList unanswered;  // those with an UnansweredReq
   Entries entries;
   Deadlines<ConnectionId> deadlines;

@@ -583,9 +583,9 @@ TEST(Agent, TakesTheAnswerToARelayedRequestFromAnotherPortOfTheHost) {
 TEST(Agent, TakesAnyTimes) {
   constexpr auto kForever = std::chrono::nanoseconds::max();
   AgentOptions options = options_of(2);
-  options.replies = {kForever, kForever, kForever};
-  options.undecided_limit = options.time_wait = options.probe_after = options.peer_timeout =
-      options.suspect_timeout = kForever;
+  options.packets = {{kForever, kForever, kForever}, kForever};
+  options.time_wait = options.probe_after = options.peer_timeout = options.suspect_timeout =
+      kForever;
   Pair pair(options);
   ConnectRequest request = pair.request();
   request.repeats = {std::chrono::nanoseconds(0), std::chrono::nanoseconds(0), seconds(1)};

@@ -36,6 +36,7 @@ struct Trio {
     req = requester.host.sent.at(0).bytes;
   }
   void ask() { ask(request()); }
+  wire::CmMad asked() const { return *wire::parse_cm(req); }
   // Delivers messages until there is none. Those to other addresses are lost.
   void carry() {
     Station* const all[] = {&requester, &listener, &acceptor};
@@ -54,7 +55,7 @@ struct Trio {
   // The acceptor adopts the request, and the listener forwards it.
   void hand_over() {
     const Remote from = requester.here;
-    at_acceptor = acceptor.agent.adopt(from, req, acceptor.program, &at_acceptor, now).value();
+    at_acceptor = acceptor.agent.adopt(from, asked(), acceptor.program, &at_acceptor, now).value();
     at_listener = listener.program.events.at(0).event.id;
     const Status forwarded = listener.agent.forward(at_listener, now);
     EXPECT_TRUE(forwarded);
@@ -133,8 +134,7 @@ TEST(Handover, OfManyRequestsIsNoFloodWhenConnectionsComeOfThem) {
     ASSERT_TRUE(listener.agent.forward(listener.program.events.at(0).event.id, now));
     listener.program.events.clear();
     listener.take(spoofed(i), mad, now);
-    const auto id =
-        acceptor.agent.adopt(spoofed(i), wire::write_cm(mad), acceptor.program, nullptr, now);
+    const auto id = acceptor.agent.adopt(spoofed(i), mad, acceptor.program, nullptr, now);
     AcceptRequest reply;
     reply.rep.qpn = i;
     reply.credits = listener.agent.credits();
@@ -239,28 +239,23 @@ TEST(Handover, AdoptsOnlyARequestThatIsNotKnown) {
   trio.ask();
   trio.carry();
   trio.hand_over();
-  const auto adopt = [&](const Bytes& message) {
-    return trio.acceptor.agent.adopt(trio.requester.here, message, trio.acceptor.program, nullptr,
+  wire::CmMad mad = trio.asked();
+  const auto adopt = [&] {
+    return trio.acceptor.agent.adopt(trio.requester.here, mad, trio.acceptor.program, nullptr,
                                      trio.now);
   };
-  EXPECT_EQ(adopt(trio.req).error().code, EALREADY) << "the same request";
-  wire::CmMad mad = *wire::parse_cm(trio.req);
+  EXPECT_EQ(adopt().error().code, EALREADY) << "the same request";
   mad.transaction += 1;
-  const auto bytes = [&] {
-    const auto written = wire::write_cm(mad);
-    return Bytes(written.begin(), written.end());
-  };
-  EXPECT_EQ(adopt(bytes()).error().code, EALREADY) << "its communication id";
+  EXPECT_EQ(adopt().error().code, EALREADY) << "its communication id";
   auto& req = std::get<wire::CmReq>(mad.message);
   req.local_id += 1;
-  EXPECT_EQ(adopt(bytes()).error().code, EALREADY) << "its queue pair";
+  EXPECT_EQ(adopt().error().code, EALREADY) << "its queue pair";
   req.qpn += 1;
-  EXPECT_TRUE(adopt(bytes()));
+  EXPECT_TRUE(adopt());
   req.local_id = 0;
-  EXPECT_EQ(adopt(bytes()).error().code, EINVAL) << "no communication id";
-  EXPECT_EQ(adopt(Bytes(100)).error().code, EINVAL) << "no message";
+  EXPECT_EQ(adopt().error().code, EINVAL) << "no communication id";
   mad.message = wire::CmRtu();
-  EXPECT_EQ(adopt(bytes()).error().code, EINVAL) << "no REQ";
+  EXPECT_EQ(adopt().error().code, EINVAL) << "no REQ";
 }
 
 TEST(Handover, AdoptsNoneWhenNoIdIsFree) {
@@ -272,7 +267,7 @@ TEST(Handover, AdoptsNoneWhenNoIdIsFree) {
     trio.acceptor.host.sent.clear();
   }
   const auto id =
-      agent.adopt(trio.requester.here, trio.req, trio.acceptor.program, nullptr, trio.now);
+      agent.adopt(trio.requester.here, trio.asked(), trio.acceptor.program, nullptr, trio.now);
   EXPECT_EQ(id.error().code, EUSERS);
 }
 
@@ -289,12 +284,12 @@ TEST(Handover, AnAdoptedRequestStartsProbesOfOtherInstancesAtItsAddress) {
   trio.accept(reply);
   trio.acceptor.agent.established(trio.at_acceptor, trio.now);
   trio.acceptor.host.look();
-  wire::CmMad mad = *wire::parse_cm(trio.req);
+  wire::CmMad mad = trio.asked();
   auto& req = std::get<wire::CmReq>(mad.message);
   req.ca_guid += 1;
   mad.transaction += 1;
-  const auto id = trio.acceptor.agent.adopt(trio.requester.here, wire::write_cm(mad),
-                                            trio.acceptor.program, nullptr, trio.now);
+  const auto id =
+      trio.acceptor.agent.adopt(trio.requester.here, mad, trio.acceptor.program, nullptr, trio.now);
   EXPECT_TRUE(id);
   EXPECT_EQ(trio.acceptor.host.look(), "LAP");
 }

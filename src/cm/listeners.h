@@ -18,7 +18,7 @@ struct ServiceListener {
   std::size_t backlog = 1;
   User* user = nullptr;
   void* context = nullptr;
-  AgeList half_open;  // undecided, or without an RTU
+  AgeLists half_open;  // undecided, or without an RTU
 };
 
 // All listeners of an agent. Pointers stay valid until remove().

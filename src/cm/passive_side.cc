@@ -52,22 +52,26 @@ void PassiveSide::set_backlog(ListenerId id, std::size_t backlog) {
 void PassiveSide::stop(ListenerId id, Time now) {
   ServiceListener* listener = core_.listeners.find(id);
   if (listener == nullptr) return;
-  while (listener->half_open.size() != 0) {
-    CmConnection& connection = *core_.entries.find(listener->half_open.oldest());
-    if (connection.phase == Phase::kReqReceived) {
-      core_.refuse(connection,
-                   rejection(kAnswersReq, wire::CmReason::kInvalidService, core_.options.guid), {},
-                   now);
-    } else if (connection.phase == Phase::kSidrReqReceived) {
-      wire::CmSidrRep none;
-      none.status = kNoSuchService;
-      core_.answer_query(connection, none, now);
-    } else {
-      connection.place.leave();  // accepted: its deadline ends it
-    }
+  for (const AgeList& half_open : listener->half_open.lists) {
+    while (half_open.size() != 0) end_half_open(*core_.entries.find(half_open.oldest()), now);
   }
   core_.events.drop_of_listener(id);
   core_.listeners.remove(*listener);
+}
+
+// Its listener has stopped.
+void PassiveSide::end_half_open(CmConnection& connection, Time now) {
+  if (connection.phase == Phase::kReqReceived) {
+    core_.refuse(connection,
+                 rejection(kAnswersReq, wire::CmReason::kInvalidService, core_.options.guid), {},
+                 now);
+  } else if (connection.phase == Phase::kSidrReqReceived) {
+    wire::CmSidrRep none;
+    none.status = kNoSuchService;
+    core_.answer_query(connection, none, now);
+  } else {
+    connection.place.leave();  // accepted: its deadline ends it
+  }
 }
 
 CmConnection* PassiveSide::undecided(ConnectionId id) {
@@ -109,8 +113,8 @@ Status PassiveSide::accept(ConnectionId id, const AcceptRequest& reply, User& us
   const unsigned drawn =
       std::min(connection->delays + (reply.delayed ? 1U : 0U), core_.options.most_replies);
   const unsigned repetitions = repeats ? core_.options.most_replies - drawn : 0;
-  core_.start(*connection, compose(connection->transaction, rep, reply.more), core_.options.replies,
-              repetitions, now);
+  core_.start(*connection, compose(connection->transaction, rep, reply.more),
+              core_.times_of(*connection).replies, repetitions, now);
   connection->task->lender = reply.credits;
   return {};
 }
@@ -132,7 +136,7 @@ Status PassiveSide::forward(ConnectionId id, Time now) {
   if (connection == nullptr) return no_connection(id);
   connection->forwarded = true;
   // The acceptor gives one credit back.
-  if (connection->credits > 1) core_.requests.give_back(connection->credits - 1U);
+  if (connection->credits > 1) give_back(*connection, connection->credits - 1U);
   core_.retire(*connection, {}, now);
   rest_forwarded(*connection, now);
   return {};
@@ -141,13 +145,14 @@ Status PassiveSide::forward(ConnectionId id, Time now) {
 // As long as its REQ may be repeated, which would be a new request for a listener without the
 // entry.
 void PassiveSide::rest_forwarded(CmConnection& connection, Time now) {
-  core_.wait(connection, after(now, core_.options.undecided_limit));
+  core_.wait(connection, after(now, core_.times_of(connection).undecided_limit));
 }
 
 // Its REQ has come once to this host: waiting for the answers of other instances would lose it.
-Result<ConnectionId> PassiveSide::adopt(const CmArrival& arrival, const wire::CmReq& req,
-                                        User& user, void* context) {
-  if (req.local_id == 0) return Error{EINVAL, "a REQ without a communication id"};
+Result<ConnectionId> PassiveSide::adopt(const CmArrival& arrival, User& user, void* context) {
+  const auto* const found = std::get_if<wire::CmReq>(&arrival.mad.message);
+  if (found == nullptr || found->local_id == 0) return Error{EINVAL, "no REQ with an id"};
+  const wire::CmReq& req = *found;
   const CmConnection* known =
       core_.entries.find_request(arrival.from, req.local_id, arrival.mad.transaction);
   if (known == nullptr) known = twin_of(arrival, req);
@@ -161,7 +166,7 @@ Result<ConnectionId> PassiveSide::adopt(const CmArrival& arrival, const wire::Cm
   connection->adopted = true;
   connection->user = &user;
   connection->context = context;
-  core_.wait(*connection, after(arrival.now, core_.options.undecided_limit));
+  core_.wait(*connection, after(arrival.now, core_.times_of(*connection).undecided_limit));
   return connection->id;
 }
 
@@ -212,11 +217,11 @@ void PassiveSide::on_repeated_req(CmConnection& connection, Time now) {
       count_credit(connection);
       return core_.repeat(connection);
     case Phase::kEstablished:  // only its requester knows the transaction id
-      core_.requests.give_back(1);
+      give_back(connection, 1);
       return core_.repeat(connection);
     case Phase::kTimeWait:
       if (connection.forwarded) {
-        core_.requests.give_back(1);
+        give_back(connection, 1);
         return rest_forwarded(connection, now);
       }
       return reject_again(connection, now);
@@ -269,7 +274,7 @@ CmConnection* PassiveSide::add(const CmArrival& arrival, const wire::CmReq& req)
 // The requester then asks again later, and knows that the listener lives.
 void PassiveSide::acknowledge(CmConnection& connection, Time now) {
   core_.ask_for_time(connection, kAnswersReq, connection.mra_timeout);
-  const auto limit = after(now, core_.options.undecided_limit);
+  const Time limit = after(now, core_.times_of(connection).undecided_limit);
   core_.wait(connection, after(limit, service_time(connection.mra_timeout)));
 }
 
@@ -298,12 +303,17 @@ void PassiveSide::count_credit(CmConnection& connection) {
   if (connection.credits != std::numeric_limits<std::uint8_t>::max()) ++connection.credits;
 }
 
+// REQs within the host have taken none.
+void PassiveSide::give_back(const CmConnection& connection, unsigned credits) {
+  if (connection.remote.carrier == Carrier::kPackets) core_.requests.give_back(credits);
+}
+
 void PassiveSide::establish(CmConnection& connection, const CmArrival* arrival, Time now) {
-  core_.requests.give_back(std::exchange(connection.credits, 0));
+  give_back(connection, std::exchange(connection.credits, 0));
   if (auto lender = std::move(connection.task->lender)) lender->give_back();
   core_.settle(connection);
   if (arrival == nullptr) {  // the requester may still need the REP
-    core_.wait(connection, after(now, core_.options.replies.limit));
+    core_.wait(connection, after(now, core_.times_of(connection).replies.limit));
   } else {
     core_.drop_task(connection);
   }

@@ -21,8 +21,7 @@ class PassiveSide {
   Status accept(ConnectionId id, const AcceptRequest& reply, User& user, void* context, Time now);
   Status delay(ConnectionId id, std::uint8_t timeout, Time now);
   Status forward(ConnectionId id, Time now);
-  Result<ConnectionId> adopt(const CmArrival& arrival, const wire::CmReq& req, User& user,
-                             void* context);
+  Result<ConnectionId> adopt(const CmArrival& arrival, User& user, void* context);
   void established(ConnectionId id, Time now);
 
   void on_req(const CmArrival& arrival, const wire::CmReq& req);
@@ -30,6 +29,7 @@ class PassiveSide {
 
  private:
   CmConnection* undecided(ConnectionId id);
+  void end_half_open(CmConnection& connection, Time now);
   void on_repeated_req(CmConnection& connection, Time now);
   void reject_again(const CmConnection& connection, Time now);
   CmConnection* twin_of(const CmArrival& arrival, const wire::CmReq& req);
@@ -39,6 +39,7 @@ class PassiveSide {
   void acknowledge(CmConnection& connection, Time now);
   void answer(const CmArrival& arrival, const wire::CmReq& req, wire::CmReason reason);
   static void count_credit(CmConnection& connection);
+  void give_back(const CmConnection& connection, unsigned credits);
   void establish(CmConnection& connection, const CmArrival* arrival, Time now);
   void on_twin(CmConnection& twin, const CmArrival& arrival, const wire::CmReq& req);
 

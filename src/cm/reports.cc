@@ -6,6 +6,13 @@
 #include <utility>
 
 namespace weft::cm {
+namespace {
+
+auto is_of(std::optional<Carrier> carrier) {
+  return [carrier](const auto& each) { return !carrier || each.event.remote.carrier == *carrier; };
+}
+
+}  // namespace
 
 void Reports::add(const CmConnection& connection, EventKind kind, const CmArrival* arrival) {
   if (connection.user == nullptr) return;
@@ -40,12 +47,17 @@ void Reports::drop_of_listener(ListenerId listener) {
   std::erase_if(queue_, [&](const QueuedReport& each) { return each.event.listener == listener; });
 }
 
-void Reports::deliver() {
-  while (!queue_.empty()) {
-    const QueuedReport pending = std::move(queue_.front());
-    queue_.pop_front();
+void Reports::deliver(std::optional<Carrier> carrier) {
+  const auto next = [&] { return std::find_if(queue_.begin(), queue_.end(), is_of(carrier)); };
+  for (auto at = next(); at != queue_.end(); at = next()) {
+    const QueuedReport pending = std::move(*at);
+    queue_.erase(at);
     pending.user->handle(pending.event);
   }
+}
+
+bool Reports::has_any(std::optional<Carrier> carrier) const {
+  return std::any_of(queue_.begin(), queue_.end(), is_of(carrier));
 }
 
 }  // namespace weft::cm

@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "connection.h"
@@ -22,9 +23,9 @@ class Reports {
   void drop(ConnectionId id);
   // Those of undecided requests.
   void drop_of_listener(ListenerId listener);
-  // Reports all, also those that are added meanwhile.
-  void deliver();
-  bool empty() const { return queue_.empty(); }
+  // Reports all, or those of one carrier's connections; also those that are added meanwhile.
+  void deliver(std::optional<Carrier> carrier);
+  bool has_any(std::optional<Carrier> carrier) const;
 
  private:
   struct EventMessage {

@@ -80,7 +80,7 @@ struct End {
   Remote peer;
   Remote asked;                        // requester
   std::optional<Remote> asked_second;  // requester
-  Bytes req;                           // acceptor
+  wire::CmMad req;                     // acceptor
   SimulatedUser* user = nullptr;
   ConnectionId id = 0;
   ListenerId listener = 0;

@@ -27,9 +27,10 @@ Process::Process(Shared& all, unsigned its_number, unsigned its_life, AgentOptio
     : number(its_number),
       life(its_life),
       guid(options.guid),
-      undecided_limit(options.undecided_limit),
+      undecided_limit(options.packets.undecided_limit),
       shared(all) {
   options.port = address().port();
+  options.mailbox = options.packets;  // the simulation's lose messages, too
   agent_ = std::make_unique<Agent>(*this, options, stats);
   for (int i = 0; i < 2; ++i) users_.push_back(std::make_unique<SimulatedUser>(*this));
 }
@@ -65,8 +66,7 @@ bool Process::answers_forwarded(const wire::CmMad& mad) {
   const auto& ends = shared.ledger.ends();
   return std::any_of(ends.begin(), ends.end(), [&](const End& end) {
     const bool rests = end.forwarded && end.life == life && now() - end.began < undecided_limit;
-    return rests && wire::parse_cm(std::span(end.req).first(wire::kMadBytes))->transaction ==
-                        mad.transaction;
+    return rests && end.req.transaction == mad.transaction;
   });
 }
 

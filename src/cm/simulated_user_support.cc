@@ -28,14 +28,6 @@ const Message* message_of(const CmEvent& event) {
   return event.mad != nullptr ? std::get_if<Message>(&event.mad->message) : nullptr;
 }
 
-// The REQ of a request as it has arrived.
-Bytes bytes_of(const CmEvent& event) {
-  const auto mad = wire::write_cm(*event.mad);
-  Bytes bytes(mad.begin(), mad.end());
-  bytes.insert(bytes.end(), event.more.begin(), event.more.end());
-  return bytes;
-}
-
 bool is_zero(std::span<const std::byte> data) {
   return std::all_of(data.begin(), data.end(), [](std::byte byte) { return byte == std::byte{}; });
 }
@@ -105,7 +97,7 @@ void SimulatedUser::requested(const CmEvent& event) {
           "a repeated REQ is reported again");
   }
   End& end = open_asked(event, *requester);
-  end.req = bytes_of(event);
+  end.req = *event.mad;
   decide_request(end);
 }
 
@@ -118,7 +110,7 @@ void SimulatedUser::met(const CmEvent& event) {
   end.peer = event.remote;
   process_.enter(end, event.id);
   if (event.kind == kResolve) return;
-  end.req = bytes_of(event);
+  end.req = *event.mad;
   if (process_.shared.maybe(process_.shared.habits.delays)) {
     check(process_.agent().delay(end.id, 8, process_.now()).ok(), "delay() fails");
   }
@@ -362,12 +354,13 @@ void SimulatedUser::close() {
 
 void SimulatedUser::check_backlogs() {
   for (const auto& [id, listener] : listeners_) {
-    std::size_t half_open = 0;
+    std::array<std::size_t, kCarriers> half_open{};
     process_.any_end([&, its_id = id](const End& end) {
-      half_open += end.half_open() && end.listener == its_id;
+      const bool counts = end.half_open() && end.listener == its_id;
+      half_open[static_cast<std::size_t>(end.peer.carrier)] += counts ? 1 : 0;
       return false;
     });
-    check(half_open <= listener.backlog, "more requests than the backlog");
+    check(std::ranges::max(half_open) <= listener.backlog, "more requests than the backlog");
   }
 }
 
@@ -537,7 +530,7 @@ void SimulatedUser::misuse() {
     check(!agent.accept(asked->id, reply, *this, this, now), "accept() with too long private data");
     check(!agent.confirm(asked->id, {}, now), "confirm() by an acceptor");
     const auto twice = agent.adopt(asked->peer, asked->req, *this, this, now);
-    check(!twice && twice.error().code == (asked->req.empty() ? EINVAL : EALREADY),
+    check(!twice && twice.error().code == (asked->req.transaction == 0 ? EINVAL : EALREADY),
           "adopt() of a request that it has");
     check(asked->resolves == (asked->resolves && !agent.delay(asked->id, 32, now)),
           "delay() with a timeout of 6 bits");

@@ -52,7 +52,7 @@ struct Scenario {
     drawn.habits.lies = happens(random, 0.2) ? 0.2 : 0;
     drawn.agents.probe_after = happens(random, 0.5) ? milliseconds(500) : seconds(2);
     drawn.agents.peer_timeout = happens(random, 0.5) ? seconds(5) : seconds(60);
-    drawn.agents.undecided_limit = happens(random, 0.5) ? seconds(2) : seconds(30);
+    drawn.agents.packets.undecided_limit = happens(random, 0.5) ? seconds(2) : seconds(30);
     if (happens(random, 0.2)) return drawn;
     if (happens(random, 0.3)) drawn.forgeries = static_cast<unsigned>(up_to(random, 200));
     if (happens(random, 0.3)) return drawn;
@@ -186,7 +186,7 @@ class World {
     }
     const bool forwards = scenario_.habits.hands_over != 0;
     go_on_for(seconds(10) + 2 * scenario_.agents.probe_after +
-              (forwards ? scenario_.agents.undecided_limit : seconds(0)));
+              (forwards ? scenario_.agents.packets.undecided_limit : seconds(0)));
     for (const auto& process : processes_) {
       if (process != nullptr && ledger_.wrong().empty()) process->check_quiet();
     }

@@ -39,7 +39,7 @@ std::string run(const Scenario& scenario) {
   trusted_from = std::min(trusted_from, world.network().now + seconds(3));
   // Each wait has its time limit, and these follow each other.
   world.go_on_for(scenario.habits.longest_pause * 3 + scenario.repeats.limit +
-                  scenario.agents.undecided_limit + scenario.agents.replies.limit +
+                  scenario.agents.packets.undecided_limit + scenario.agents.packets.replies.limit +
                   scenario.agents.peer_timeout + seconds(10));
   // One connection of each peer is probed at a time.
   world.go_on_for(2 * scenario.agents.probe_after * world.ledger().watched());

@@ -26,6 +26,7 @@ struct Subject {
   Bytes query;                // the same of a SIDR_REQ
 
   Remote peer() const { return end == &pair.a ? pair.b.here : pair.a.here; }
+  wire::CmMad mad() const { return *wire::parse_cm(request); }
 };
 
 void be_requester(Subject& subject) {
@@ -143,7 +144,7 @@ const State kStates[] = {
        s.peer_id = s.pair.at_a;
        s.qpn = 0x9C4003;
        s.end = &s.pair.b;
-       s.id = s.end->agent.adopt(s.peer(), s.request, s.end->program, nullptr, s.pair.now).value();
+       s.id = s.end->agent.adopt(s.peer(), s.mad(), s.end->program, nullptr, s.pair.now).value();
      }},
     {"forwarded",
      [](Subject& s) {
@@ -197,7 +198,7 @@ constexpr std::size_t kWays = 8;  // messages of connections; those behind them 
 const std::pair<const char*, wire::CmMessage (*)(const Subject&)> kMessages[] = {
     {"REQ",
      [](const Subject& s) -> wire::CmMessage {
-       if (!s.request.empty()) return wire::parse_cm(s.request)->message;
+       if (!s.request.empty()) return s.mad().message;
        wire::CmReq another;
        another.local_id = 0x55;
        another.service = s.service;

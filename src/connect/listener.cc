@@ -49,10 +49,10 @@ Listener::~Listener() {
   if (port_ == nullptr) return;
   const std::lock_guard guard(mutex_);
   port_->inbox().poll(*this);
-  link::Connections& connections = port_->connections();
+  auto& connections = port_->connections();
   for (const ReceivedRequest& each : std::exchange(undecided_, {})) {
     if (each.stage == RequestStage::kGiven) {
-      connections.delay(each.number);
+      if (!each.request.within_host) connections.delay(each.number);
       connections.forward(each.number);
     } else {
       connections.reject(each.number, {});

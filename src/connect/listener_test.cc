@@ -297,7 +297,7 @@ TEST_F(ListenerTest, SourcesOfOtherMessagesAreRefused) {
   listener->progress();
   ASSERT_EQ(program.requests.size(), 1u);
   Asker sender(device, 7202, address);
-  sender.say(program.requests[0].request.message, link::MessageOperation::kMessage);
+  sender.say(bytes_of(program.requests[0].request.req), link::MessageOperation::kMessage);
   listener->progress();
   EXPECT_TRUE(sender.is_refused());
   EXPECT_EQ(program.requests.size(), 1u);
@@ -308,7 +308,7 @@ TEST_F(ListenerTest, ASourceThatSendsARequestIsRefused) {
   Asker asker(device, 7201, address);
   asker.ask();
   listener->progress();
-  Bytes message = program.requests.at(0).request.message;
+  Bytes message = bytes_of(program.requests.at(0).request.req);
   for (const std::size_t last : {15, 27, 62}) message.at(last) ^= std::byte{0x10};  // another one
   Asker other(device, 7202, address);
   other.say(message);

@@ -26,6 +26,11 @@ inline Bytes bytes_of(const std::string& text) {
   return {first, first + text.size()};
 }
 
+inline Bytes bytes_of(const wire::CmMad& mad) {
+  const auto bytes = wire::write_cm(mad);
+  return {bytes.begin(), bytes.end()};
+}
+
 inline std::string text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }

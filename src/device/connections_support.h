@@ -14,6 +14,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -23,6 +24,7 @@
 #include "link_shm/outbox.h"
 #include "mailbox_connections.h"
 #include "os/loopback_support.h"
+#include "os/runtime_dir.h"
 
 namespace weft::device::mailbox_testing {
 
@@ -93,7 +95,7 @@ inline std::string failure(int error, const std::string& data = {}) {
 }
 
 // A mailbox with its connections.
-struct Party final : link::InboxSink, link::ListenerUser {
+struct Party final : link::InboxSink, link::ListenerUser, cm::CmHost {
   os::SocketAddress address;
   Options options;
   Stats stats;
@@ -101,7 +103,9 @@ struct Party final : link::InboxSink, link::ListenerUser {
   shm::Sender sender;
   std::map<std::uint32_t, os::SocketAddress> senders;
   std::map<std::uint32_t, Program*> programs;
-  std::unique_ptr<MailboxConnections> connections;
+  std::optional<cm::Agent> agent;
+  std::optional<MailboxConnections> mailbox_connections;
+  std::optional<rdm::PortConnections> connections;
   std::vector<std::pair<link::ConnectionNumber, link::ConnectionRequest>> requests;
   std::vector<link::ConnectionNumber> withdrawals;
   int refusals = 0;
@@ -111,23 +115,28 @@ struct Party final : link::InboxSink, link::ListenerUser {
     box.directory = directory;
     box.address = address;
     box.on_mad = [this](const os::SocketAddress& from, std::span<const std::byte> datagram) {
-      connections->take_datagram(from, datagram);
+      mailbox_connections->take_datagram(from, datagram);
     };
     box.sender.address = address;
     box.sender.geometry = shm::kConnectionGeometry;
     mailbox = std::move(shm::Mailbox::create(box)).value();
     sender = mailbox->sender();
-    connections = std::make_unique<MailboxConnections>(*mailbox, mailbox->sender(), options,
-                                                       shm::MadSink(), stats);
+    cm::AgentOptions manager;
+    manager.port = port;
+    manager.guid = random();
+    agent.emplace(*this, manager, stats);
+    mailbox_connections.emplace(*agent, *mailbox, mailbox->sender(), options, nullptr,
+                                shm::MadSink(), stats);
+    connections.emplace(*agent, port, &*mailbox_connections, nullptr);
   }
-  ~Party() override = default;
+  ~Party() override { mailbox_connections->withdraw(); }
 
   void source_opened(std::uint32_t source, const os::SocketAddress& from) override {
     senders[source] = from;
   }
   void source_closed(std::uint32_t source, bool) override {
     senders.erase(source);
-    connections->source_closed(source);
+    mailbox_connections->source_closed(source);
     programs.erase(source);
   }
   void arrived(const link::Arrival& arrival) override {
@@ -135,7 +144,7 @@ struct Party final : link::InboxSink, link::ListenerUser {
     const Bytes message(arrival.payload, arrival.payload + arrival.length);
     if (arrival.operation == link::MessageOperation::kControl) {
       if (arrival.wants_ack) mailbox->acknowledge(arrival.offer);
-      if (connections->take(arrival.source, senders[arrival.source], message)) return;
+      if (mailbox_connections->take(arrival.source, senders[arrival.source], message)) return;
     } else if (const auto found = programs.find(arrival.source); found != programs.end()) {
       return found->second->log.push_back(text_of(message));
     }
@@ -149,14 +158,20 @@ struct Party final : link::InboxSink, link::ListenerUser {
   }
   void withdrawn(link::ConnectionNumber number) override { withdrawals.push_back(number); }
 
+  void send(const cm::Remote& to, cm::ConnectionId id,
+            std::span<const std::byte> message) override {
+    mailbox_connections->send(to.address, id, message);
+  }
+  std::uint64_t random() override { return os::random_number(); }
+
   unsigned poll() { return mailbox->poll(*this); }
   void check() {
     mailbox->check_sources(*this);
-    connections->check(true, [this] { poll(); });
+    mailbox_connections->check(true, [this] { poll(); });
   }
   std::size_t attempts() const {
     std::size_t count = 0;
-    connections->each_process([&](int) { ++count; });
+    mailbox_connections->each_process([&](int) { ++count; });
     return count;
   }
 };
@@ -238,11 +253,11 @@ struct MailboxConnectionsTest : ::testing::Test {
   // Neither end has a connection, an attempt, or a source any more.
   void expect_nothing_left() const {
     settle();
-    for (const Party* const each : {listener.get(), requester.get(), acceptor.get()}) {
+    for (Party* const each : {listener.get(), requester.get(), acceptor.get()}) {
       if (each == nullptr) continue;
       EXPECT_THAT(each->senders, ::testing::IsEmpty()) << each->address.text();
       EXPECT_EQ(each->attempts(), 0u) << each->address.text();
-      EXPECT_FALSE(each->connections->send_again()) << each->address.text();
+      EXPECT_FALSE(each->mailbox_connections->send_again()) << each->address.text();
     }
   }
   void expect_data_flow(Program& one, Program& other) const {

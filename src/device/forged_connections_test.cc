@@ -270,10 +270,11 @@ TEST_F(MailboxConnectionsTest, ARequestWaitsForRoomAtItsListener) {
   const Party other(directory, 7303);
   fill(*listener, other);
   ASSERT_TRUE(request(asking).ok());
-  EXPECT_TRUE(requester->connections->send_again());
+  EXPECT_TRUE(requester->mailbox_connections->send_again());
   listener->poll();
   EXPECT_THAT(listener->requests, IsEmpty());
-  EXPECT_TRUE(check_until(*requester, [&] { return !requester->connections->send_again(); }));
+  EXPECT_TRUE(
+      check_until(*requester, [&] { return !requester->mailbox_connections->send_again(); }));
   listener->poll();
   ASSERT_TRUE(accept(accepting).ok());
   settle();
@@ -285,7 +286,7 @@ TEST_F(MailboxConnectionsTest, ARequestThatFoundNoRoomIsWithdrawnSilently) {
   fill(*listener, other);
   ASSERT_TRUE(request(asking).ok());
   requester->connections->disconnect(asking.number);
-  EXPECT_FALSE(requester->connections->send_again());
+  EXPECT_FALSE(requester->mailbox_connections->send_again());
   settle();
   EXPECT_THAT(listener->requests, IsEmpty());
   expect_nothing_left();

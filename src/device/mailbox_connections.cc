@@ -9,37 +9,21 @@
 #include <utility>
 
 #include "base/path_mtu.h"
+#include "device/port.h"
 #include "os/interfaces.h"
-#include "os/runtime_dir.h"
 #include "rdm/connection_message.h"
 #include "roce/route.h"
 
 namespace weft::device {
 namespace {
 
-constexpr auto kNever = std::chrono::hours(24 * 365);
 constexpr std::uint32_t kContextMask = 0xFF'FFFF;
 // Each end costs system calls, and many wait for answers where many processes start at once.
 constexpr auto kBetweenChecks = std::chrono::milliseconds(40);
 // When a sleeper looks whether the listener that has read its REQ has closed.
 constexpr auto kSleepersLook = std::chrono::milliseconds(500);
 
-// Slots lose nothing, and their processes are watched: no time of the network counts.
-cm::AgentOptions agent_options(const os::SocketAddress& name) {
-  cm::AgentOptions options;
-  options.port = static_cast<std::uint16_t>(MailboxConnections::kFirstNumber >> 16 | name.port());
-  options.guid = os::random_number();
-  options.replies = {kNever, kNever, kNever};
-  options.undecided_limit = kNever;
-  return options;
-}
-
 cm::Remote remote_at(const os::SocketAddress& address) { return {address, cm::Carrier::kMailbox}; }
-
-Result<cm::ConnectionId> adopt(cm::Agent& agent, const link::ConnectionRequest& request,
-                               cm::User& user) {
-  return agent.adopt(remote_at(request.peer), request.message, user, nullptr, os::coarse_now());
-}
 
 // An errno, or 0 when the message is in the slot.
 int send_over(link::Flow& flow, std::span<const std::byte> message) {
@@ -79,18 +63,34 @@ std::span<const std::byte> shortened(std::span<const std::byte> message) {
   return message;
 }
 
+// A whole MAD, or a shortened one.
+std::optional<wire::CmMad> parse(std::span<const std::byte> message) {
+  if (message.size() > wire::kMadBytes + wire::kMaxBytesBehindMad) return std::nullopt;
+  std::array<std::byte, wire::kMadBytes> mad{};
+  std::copy_n(message.begin(), std::min(message.size(), mad.size()), mad.begin());
+  return wire::parse_cm(mad);
+}
+
+// The bytes behind the MAD.
+std::span<const std::byte> more_of(std::span<const std::byte> message) {
+  return message.subspan(std::min(message.size(), wire::kMadBytes));
+}
+
 }  // namespace
 
-MailboxConnections::MailboxConnections(link::PortLink& link, const shm::Sender& sender,
-                                       const Options& options, shm::MadSink sent, Stats& stats)
-    : options_(options),
+MailboxConnections::MailboxConnections(cm::Agent& agent, link::PortLink& link,
+                                       const shm::Sender& sender, const Options& options,
+                                       rdm::LinkConnections* remote, shm::MadSink sent,
+                                       Stats& stats)
+    : agent_(agent),
+      options_(options),
       name_(sender.address),
       link_(link),
+      remote_(remote),
       mads_(sender, std::move(sent)),
-      agent_(*this, agent_options(name_), stats),
       stats_(stats) {}
 
-MailboxConnections::~MailboxConnections() {
+void MailboxConnections::withdraw() {
   for (const auto& [id, end] : ends_) {
     if (end.stage == EndStage::kAsked) agent_.disconnect(id, {}, os::coarse_now());
   }
@@ -110,12 +110,21 @@ MailboxConnections::ConnectionEnd* MailboxConnections::find(cm::ConnectionId id)
   return found != ends_.end() ? &found->second : nullptr;
 }
 
-std::uint64_t MailboxConnections::random() { return os::random_number(); }
-
+// The listener may have come within the host between the two looks.
 Result<link::ConnectionNumber> MailboxConnections::request(const os::SocketAddress& listener,
                                                            std::span<const std::byte> data,
                                                            link::ConnectionUser& user) {
-  if (const Status fits = rdm::check_connection_data(data); !fits) return fits.error();
+  auto asked = ask(listener, data, user);
+  const bool elsewhere =
+      !asked && remote_ != nullptr && Port::may_be_elsewhere(listener, asked.error().code);
+  if (!elsewhere) return asked;
+  asked = ask(listener, data, user);
+  return asked ? asked : remote_->request(listener, data, user);
+}
+
+Result<link::ConnectionNumber> MailboxConnections::ask(const os::SocketAddress& listener,
+                                                       std::span<const std::byte> data,
+                                                       link::ConnectionUser& user) {
   auto sender = mads_.sender_to(listener);
   if (!sender) return sender.error();
   ConnectionEnd asking;
@@ -127,7 +136,7 @@ Result<link::ConnectionNumber> MailboxConnections::request(const os::SocketAddre
   wanted.req = rdm::write_request({.me = introduce(), .name = name_, .listener = listener});
   wanted.req.service = rdm::connection_service(listener.port());
   wanted.more.assign(data.begin(), data.end());
-  wanted.repeats = {kNever, kNever, kNever};
+  wanted.repeats = cm::kNoRepetition;
   starting_ = &asking;
   const auto id = agent_.connect(wanted, *this, nullptr, os::coarse_now());
   starting_ = nullptr;
@@ -139,10 +148,9 @@ Result<link::ConnectionNumber> MailboxConnections::request(const os::SocketAddre
 Result<link::ConnectionNumber> MailboxConnections::accept(const link::ConnectionRequest& request,
                                                           std::span<const std::byte> data,
                                                           link::ConnectionUser& user) {
-  if (const Status fits = rdm::check_connection_data(data); !fits) return fits.error();
   auto flow = link_.connect(request.peer);
   if (!flow) return flow.error();
-  const auto adopted = adopt(agent_, request, *this);
+  const auto adopted = agent_.adopt(remote_at(request.peer), request.req, *this, nullptr, now());
   if (!adopted) return Error{ENOENT, "the request is accepted already"};
   const cm::ConnectionId id = adopted.value();
   ConnectionEnd& end = ends_[id];
@@ -160,19 +168,15 @@ Result<link::ConnectionNumber> MailboxConnections::accept(const link::Connection
   return Error{error, "the requester takes no message"};
 }
 
-void MailboxConnections::reject(const link::ConnectionRequest& request) {
-  const auto adopted = adopt(agent_, request, *this);
-  if (adopted) reject(adopted.value(), {});
-}
-
 // With an established connection the DREQ goes behind its data. Nothing is left of it: the peer's
 // answer is not awaited.
-void MailboxConnections::disconnect(link::ConnectionNumber number) {
+bool MailboxConnections::disconnect(link::ConnectionNumber number) {
   ConnectionEnd* const end = find(number);
-  if (end == nullptr) return;
+  if (end == nullptr) return false;
   if (end->stage == EndStage::kEstablished) by_source_.erase(end->source);
   if (!mads_.drop(number)) agent_.disconnect(number, {}, os::coarse_now());
   finish(number);
+  return true;
 }
 
 void MailboxConnections::finish(cm::ConnectionId id) {
@@ -180,34 +184,9 @@ void MailboxConnections::finish(cm::ConnectionId id) {
   ends_.erase(id);
 }
 
-Status MailboxConnections::listen(std::size_t backlog, link::ListenerUser& user) {
-  const auto service =
-      agent_.listen(rdm::connection_service(name_.port()), backlog, *this, nullptr);
-  if (!service) return service.error();
-  listener_ = &user;
-  service_ = service.value();
-  return {};
-}
-
-void MailboxConnections::set_backlog(std::size_t backlog) {
-  agent_.set_backlog(service_, backlog);
-  agent_.deliver();
-}
-
-void MailboxConnections::reject(link::ConnectionNumber request, std::span<const std::byte> data) {
-  undecided_.erase(request);
-  static_cast<void>(agent_.reject(request, wire::CmReason::kConsumer, rdm::write_rejection(data),
-                                  os::coarse_now()));
-}
-
-void MailboxConnections::forward(link::ConnectionNumber request) {
-  undecided_.erase(request);
-  static_cast<void>(agent_.forward(request, os::coarse_now()));
-}
-
 // Without a flow to the peer it is a datagram. A message that belongs to no connection is answered
 // only where no source can be refused.
-void MailboxConnections::send(const cm::Remote& to, cm::ConnectionId id,
+void MailboxConnections::send(const os::SocketAddress& to, cm::ConnectionId id,
                               std::span<const std::byte> message) {
   ConnectionEnd* const end = starting_ != nullptr ? starting_ : find(id);
   const bool asks = end != nullptr && end->stage == EndStage::kAsked && end->facing == nullptr;
@@ -216,18 +195,17 @@ void MailboxConnections::send(const cm::Remote& to, cm::ConnectionId id,
         end->facing != nullptr ? end->facing : end->established.lock();
     send_error_ = flow != nullptr ? send_over(*flow, shortened(message)) : ECONNRESET;
   } else if (id != 0 || in_datagram_) {
-    const auto place = mads_.send(to.address, id, message);
+    const auto place = mads_.send(to, id, message);
     if (starting_ != nullptr) starting_->req = place;
   }
 }
 
 // True for a DREQ of another source than that of the connection, whose numbers can be guessed, and
-// for a REQ, which needs no source.
-bool MailboxConnections::is_forged(std::uint32_t source, std::span<const std::byte> message) const {
-  if (message.size() < wire::kMadBytes) return false;
-  const auto mad = wire::parse_cm(message.first(wire::kMadBytes));
-  if (mad && std::holds_alternative<wire::CmReq>(mad->message)) return true;
-  const auto* const dreq = mad ? std::get_if<wire::CmDreq>(&mad->message) : nullptr;
+// for requests, which need no source.
+bool MailboxConnections::is_forged(std::uint32_t source, const wire::CmMessage& message) const {
+  if (std::holds_alternative<wire::CmReq>(message)) return true;
+  if (std::holds_alternative<wire::CmSidrReq>(message)) return true;
+  const auto* const dreq = std::get_if<wire::CmDreq>(&message);
   if (dreq == nullptr) return false;
   const auto found = by_source_.find(source);
   return found == by_source_.end() || found->second != dreq->remote_id;
@@ -235,15 +213,18 @@ bool MailboxConnections::is_forged(std::uint32_t source, std::span<const std::by
 
 bool MailboxConnections::take(std::uint32_t source, const os::SocketAddress& address,
                               std::span<const std::byte> message) {
-  if (is_forged(source, message)) return false;
+  const auto mad = parse(message);
+  if (!mad) return stats_.add(Stat::kMalformedPackets), false;
+  if (is_forged(source, mad->message)) return false;
   arrived_from_ = source;
-  return hand_over(address, message) && by_source_.contains(source);
+  hand_over(address, *mad, more_of(message));
+  return by_source_.contains(source);
 }
 
 void MailboxConnections::take_datagram(const os::SocketAddress& address,
                                        std::span<const std::byte> message) {
   const bool whole = message.size() >= wire::kMadBytes && address.length() != 0;
-  const auto mad = whole ? wire::parse_cm(message.first(wire::kMadBytes)) : std::nullopt;
+  const auto mad = whole ? parse(message) : std::nullopt;
   if (!mad) return stats_.add(Stat::kMalformedPackets);
   const bool known = std::holds_alternative<wire::CmReq>(mad->message) ||
                      std::holds_alternative<wire::CmRej>(mad->message);
@@ -252,33 +233,20 @@ void MailboxConnections::take_datagram(const os::SocketAddress& address,
     return stats_.add(Stat::kInvalidMessages);
   }
   in_datagram_ = true;
-  hand_over(address, message);
+  hand_over(address, *mad, more_of(message));
   in_datagram_ = false;
 }
 
-bool MailboxConnections::hand_over(const os::SocketAddress& address,
-                                   std::span<const std::byte> message) {
-  std::array<std::byte, wire::kMadBytes> whole{};
-  if (message.size() < whole.size()) {
-    std::ranges::copy(message, whole.begin());
-    message = whole;
-  }
-  arrived_ = message;
-  const bool taken = agent_.take(remote_at(address), message, os::coarse_now());
-  agent_.deliver();
-  arrived_ = {};
-  return taken;
+void MailboxConnections::hand_over(const os::SocketAddress& address, const wire::CmMad& mad,
+                                   std::span<const std::byte> more) {
+  agent_.take(remote_at(address), mad, more, now());
+  agent_.deliver(cm::Carrier::kMailbox);
 }
 
 void MailboxConnections::handle(const cm::CmEvent& event) {
   using enum cm::EventKind;
-  if (event.kind == kRequest) return on_request(event);
   ConnectionEnd* const end = find(event.id);
-  if (end == nullptr) {
-    if (event.kind == kResolve) agent_.abandon(event.id, os::coarse_now());
-    if (undecided_.erase(event.id)) listener_->withdrawn(event.id);
-    return;
-  }
+  if (end == nullptr) return;
   if (event.kind == kReply) return on_reply(event, *end);
   if (event.kind == kEstablished) return establish(event.id, *end, {});
   if (end->stage == EndStage::kEstablished) {
@@ -295,15 +263,16 @@ void MailboxConnections::handle(const cm::CmEvent& event) {
   fail(event.id, rdm::error_of(event, end->stage == EndStage::kAsked), data);
 }
 
-void MailboxConnections::on_request(const cm::CmEvent& event) {
+void MailboxConnections::on_request(const cm::CmEvent& event, link::ListenerUser& listener) {
+  listener_ = &listener;
   undecided_.add(event.id, event.remote.address, os::coarse_now());
   link::ConnectionRequest request;
   request.peer = event.remote.address;
   request.within_host = true;
   request.asked = asked_address(std::get<wire::CmReq>(event.mad->message), name_);
-  request.message.assign(arrived_.begin(), arrived_.end());
+  request.req = *event.mad;
   request.data.assign(event.more.begin(), event.more.end());
-  listener_->requested(event.id, std::move(request));
+  listener.requested(event.id, std::move(request));
 }
 
 void MailboxConnections::on_reply(const cm::CmEvent& event, ConnectionEnd& end) {
@@ -389,7 +358,7 @@ os::Time MailboxConnections::due() const {
 
 void MailboxConnections::check(bool at_once, const std::function<void()>& take_in) {
   const os::Time now = os::coarse_now();
-  agent_.advance(now);
+  if (remote_ == nullptr) agent_.advance(now);  // else that link does
   send_again();
   if (!at_once && now < next_check_) return;
   next_check_ = now + kBetweenChecks;

@@ -7,19 +7,18 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "base/options.h"
 #include "base/stats.h"
 #include "cm/agent.h"
-#include "link/connection.h"
 #include "link/port_link.h"
 #include "link_shm/mad_sender.h"
 #include "mad_outbox.h"
 #include "os/clock.h"
 #include "rdm/flow_message.h"
+#include "rdm/port_connections.h"
 #include "undecided_requests.h"
 
 namespace weft::device {
@@ -28,18 +27,15 @@ namespace weft::device {
 // messages of the connection manager are control messages of the slots: that of the REP carries the
 // acceptor's data later, that of the RTU the requester's. Neither loses anything, so that nothing
 // is repeated. One thread at a time.
-class MailboxConnections final : public link::Connections, cm::CmHost, cm::User, link::FlowSink {
+class MailboxConnections final : public rdm::LinkConnections, cm::User, link::FlowSink {
  public:
-  // From there on are the numbers of connections.
-  static constexpr link::ConnectionNumber kFirstNumber = 0x8000'0000;
-
-  // Of the port that peers know as the address of `sender`, and that has a link within the host.
-  // `sent` is called for each management datagram, as MadOutbox says, or is none. All else outlives
-  // it.
-  MailboxConnections(link::PortLink& link, const shm::Sender& sender, const Options& options,
-                     shm::MadSink sent, Stats& stats);
-  // Withdraws its attempts by REJs to their listeners.
-  ~MailboxConnections() override;
+  // Of the port that peers know as the address of `sender`, that has a link within the host, and
+  // whose connection manager that is: messages by Carrier::kMailbox come to send(). `remote` is for
+  // listeners that are elsewhere, or null. `sent` is called for each management datagram, as
+  // MadOutbox says, or is none. All else outlives it.
+  MailboxConnections(cm::Agent& agent, link::PortLink& link, const shm::Sender& sender,
+                     const Options& options, rdm::LinkConnections* remote, shm::MadSink sent,
+                     Stats& stats);
   MailboxConnections(const MailboxConnections&) = delete;
   MailboxConnections& operator=(const MailboxConnections&) = delete;
 
@@ -49,15 +45,15 @@ class MailboxConnections final : public link::Connections, cm::CmHost, cm::User,
   Result<link::ConnectionNumber> accept(const link::ConnectionRequest& request,
                                         std::span<const std::byte> data,
                                         link::ConnectionUser& user) override;
-  void reject(const link::ConnectionRequest& request) override;
-  void disconnect(link::ConnectionNumber number) override;
-  Status listen(std::size_t backlog, link::ListenerUser& user) override;
-  void set_backlog(std::size_t backlog) override;
-  void reject(link::ConnectionNumber request, std::span<const std::byte> data) override;
-  // Nothing: MailboxHeader::closed shows the requester that the listener has closed.
-  void delay(link::ConnectionNumber) override {}
-  void forward(link::ConnectionNumber request) override;
+  bool disconnect(link::ConnectionNumber number) override;
+  void on_request(const cm::CmEvent& event, link::ListenerUser& listener) override;
+  void forget_request(link::ConnectionNumber request) override { undecided_.erase(request); }
+  os::Time now() override { return os::coarse_now(); }
+  // Withdraws its attempts by REJs to their listeners: the port ends.
+  void withdraw();
 
+  // Sends a message of the connection manager. As cm::CmHost says.
+  void send(const os::SocketAddress& to, cm::ConnectionId id, std::span<const std::byte> message);
   // A control message of a source, which has that address. False when the source is to be refused.
   bool take(std::uint32_t source, const os::SocketAddress& address,
             std::span<const std::byte> message);
@@ -100,15 +96,15 @@ class MailboxConnections final : public link::Connections, cm::CmHost, cm::User,
     bool was_read() const { return listener != nullptr && req && listener->was_read(*req); }
   };
 
-  void send(const cm::Remote& to, cm::ConnectionId id, std::span<const std::byte> message) override;
-  std::uint64_t random() override;
   void handle(const cm::CmEvent& event) override;
   Time last_received(cm::ConnectionId, void*) override { return {}; }
   void ended(void*, int, int) override {}
 
-  bool is_forged(std::uint32_t source, std::span<const std::byte> message) const;
-  bool hand_over(const os::SocketAddress& address, std::span<const std::byte> message);
-  void on_request(const cm::CmEvent& event);
+  Result<link::ConnectionNumber> ask(const os::SocketAddress& listener,
+                                     std::span<const std::byte> data, link::ConnectionUser& user);
+  bool is_forged(std::uint32_t source, const wire::CmMessage& message) const;
+  void hand_over(const os::SocketAddress& address, const wire::CmMad& mad,
+                 std::span<const std::byte> more);
   void on_reply(const cm::CmEvent& event, ConnectionEnd& end);
   void establish(cm::ConnectionId id, ConnectionEnd& end, std::span<const std::byte> data);
   void fail(cm::ConnectionId id, int error, std::span<const std::byte> data = {});
@@ -119,20 +115,19 @@ class MailboxConnections final : public link::Connections, cm::CmHost, cm::User,
   rdm::Introduction introduce();
   ConnectionEnd* find(cm::ConnectionId id);
 
+  cm::Agent& agent_;
   const Options& options_;
   const os::SocketAddress name_;
   link::PortLink& link_;
+  rdm::LinkConnections* const remote_;
   MadOutbox mads_;
-  cm::Agent agent_;
   Stats& stats_;
-  link::ListenerUser* listener_ = nullptr;
-  cm::ListenerId service_ = 0;
+  link::ListenerUser* listener_ = nullptr;  // of the undecided requests
   std::unordered_map<cm::ConnectionId, ConnectionEnd> ends_;
   std::unordered_map<std::uint32_t, cm::ConnectionId> by_source_;  // that are established
   UndecidedRequests undecided_;
-  ConnectionEnd* starting_ = nullptr;   // its REQ is being sent
-  std::span<const std::byte> arrived_;  // a message that is being taken
-  std::uint32_t arrived_from_ = 0;      // the source of it, unless it is a datagram
+  ConnectionEnd* starting_ = nullptr;  // its REQ is being sent
+  std::uint32_t arrived_from_ = 0;     // source of the message that is being taken
   bool in_datagram_ = false;
   int send_error_ = 0;     // of the last message over a slot
   os::Time next_check_{};  // of the ends

@@ -7,12 +7,12 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "base/warning.h"
 #include "capture/recorder.h"
 #include "device/device.h"
-#include "joint_connections.h"
 #include "joint_group.h"
 #include "joint_inbox.h"
 #include "link/place.h"
@@ -21,6 +21,7 @@
 #include "link_udp/ud_endpoint.h"
 #include "mailbox_connections.h"
 #include "os/interfaces.h"
+#include "os/runtime_dir.h"
 #include "relay_engine.h"
 #include "roce/packet_port.h"
 #include "roce/path.h"
@@ -34,16 +35,41 @@ using FlowResult = Result<std::unique_ptr<link::Flow>>;
 // Bytes that a control message may have at most; a longer one is not read.
 constexpr std::size_t kMaxControlBytes = 1024;
 
+cm::AgentOptions agent_options(const PortSetup& setup) {
+  cm::AgentOptions options;
+  options.port = setup.name.port();
+  options.guid = os::random_number() | 1;  // 0 names no endpoint
+  options.peer_timeout = setup.options->peer_timeout;
+  return options;
+}
+
 }  // namespace
 
-struct Port::Parts {
+// Messages of the connection manager leave by the link that they are for.
+struct Port::Parts final : cm::CmHost {
+  Parts(std::shared_ptr<Device> its_device, const PortSetup& setup, Stats& its_stats,
+        os::WakeSet& its_wake)
+      : device(std::move(its_device)),
+        stats(its_stats),
+        wake(its_wake),
+        agent(*this, agent_options(setup), stats) {}
   // Connections and links end in the reverse order of their making: the last messages of
   // connections go through the mailbox, which peers find until the network has ended.
   ~Parts() {
-    joint_connections.reset();
+    if (connections) connections->stop_listening();
+    if (near_connections) near_connections->withdraw();
     near_connections.reset();
     while (!links.empty()) links.pop_back();
   }
+  Parts(const Parts&) = delete;
+  Parts& operator=(const Parts&) = delete;
+
+  void send(const cm::Remote& to, cm::ConnectionId id,
+            std::span<const std::byte> message) override {
+    if (to.carrier == cm::Carrier::kPackets) return remote->send_cm(to.address, message);
+    near_connections->send(to.address, id, message);
+  }
+  std::uint64_t random() override { return os::random_number(); }
 
   Status open_mailbox(const os::SocketAddress& address, const PortSetup& setup) {
     shm::MailboxOptions box;
@@ -135,11 +161,10 @@ struct Port::Parts {
     wanted.device = setup.options;
     wanted.first_source = first_source;
     wanted.remote_peer_seen = setup.remote_peer_seen;
-    auto endpoint = std::make_unique<udp::RdEndpoint>(*packets, wanted);
-    far_connections = &endpoint->connections();
-    Status attached = endpoint->attached();
+    auto endpoint = std::make_unique<udp::RdEndpoint>(*packets, agent, wanted);
+    remote = endpoint.get();
     links.push_back(std::move(endpoint));
-    return attached;
+    return remote->attached();
   }
 
   link::Inbox* join_inboxes() {
@@ -149,19 +174,22 @@ struct Port::Parts {
     return joint.get();
   }
 
-  link::Connections* open_connections(const PortSetup& setup) {
-    if (mailbox == nullptr) return far_connections;
+  void open_connections(const PortSetup& setup) {
+    rdm::LinkConnections* const far = remote != nullptr ? &remote->connections() : nullptr;
+    if (mailbox != nullptr) open_near(setup, far);
+    rdm::LinkConnections* const near = near_connections ? &*near_connections : nullptr;
+    connections.emplace(agent, setup.name.port(), near, far);
+  }
+
+  void open_near(const PortSetup& setup, rdm::LinkConnections* far) {
     shm::MadSink sent;
     if (recorder != nullptr) {
       sent = [this](const os::SocketAddress& to, std::span<const std::byte> datagram) {
         recorder->record_datagram(wire::CaptureDirection::kSent, to, datagram);
       };
     }
-    near_connections = std::make_unique<MailboxConnections>(*links.front(), mailbox->sender(),
-                                                            *setup.options, sent, stats);
-    if (far_connections == nullptr) return near_connections.get();
-    joint_connections = std::make_unique<JointConnections>(*near_connections, *far_connections);
-    return joint_connections.get();
+    near_connections.emplace(agent, *links.front(), mailbox->sender(), *setup.options, far, sent,
+                             stats);
   }
 
   // Whether it belongs to a connection within the host. The sender may write on: a copy is checked.
@@ -171,14 +199,12 @@ struct Port::Parts {
     if (arrival.payload == nullptr || arrival.length > copy.size()) return false;
     if (arrival.wants_ack) inbox.acknowledge(arrival.offer);
     std::memcpy(copy.data(), arrival.payload, arrival.length);
-    const bool same_host = near_connections != nullptr && arrival.source < kFirstRemoteSource;
+    const bool same_host = near_connections && arrival.source < kFirstRemoteSource;
     return same_host &&
            near_connections->take(arrival.source, address, {copy.data(), arrival.length});
   }
 
-  os::Time due() const {
-    return near_connections != nullptr ? near_connections->due() : os::Time::max();
-  }
+  os::Time due() const { return near_connections ? near_connections->due() : os::Time::max(); }
 
   // True for a peer that is not to be found in the shared files, and never will be: it is on
   // another host, or on this one in a place that shares no files with this process, or may not be
@@ -209,9 +235,10 @@ struct Port::Parts {
   shm::Mailbox* mailbox = nullptr;
   capture::Recorder* recorder = nullptr;  // of the mailbox, if wanted
   std::unique_ptr<link::Inbox> joint = nullptr;
-  std::unique_ptr<MailboxConnections> near_connections = nullptr;
-  link::Connections* far_connections = nullptr;
-  std::unique_ptr<link::Connections> joint_connections = nullptr;
+  cm::Agent agent;
+  udp::RdEndpoint* remote = nullptr;  // the last of the links, if it is reliable
+  std::optional<MailboxConnections> near_connections = {};
+  std::optional<rdm::PortConnections> connections = {};
   os::Time searched_at{};
 };
 
@@ -230,16 +257,18 @@ Result<std::unique_ptr<Port>> Port::open(std::shared_ptr<Device> device, const l
   const bool shares = place.links.shm && !lacks_directory;
   std::unique_ptr<Port> port(
       new Port(device->stats().take(setup.name.text()), std::move(wake).value()));
-  port->parts_.reset(new Parts{std::move(device), *port->stats_, port->wake_});
+  port->parts_ = std::make_unique<Parts>(std::move(device), setup, *port->stats_, port->wake_);
   Parts& parts = *port->parts_;
   Status opened;
   if (shares) opened = parts.open_mailbox(place.address, setup);
   if (opened && (!shares || place.links.udp)) opened = parts.open_network(place, setup);
   if (!opened) return opened.error();
   port->inbox_ = parts.join_inboxes();
-  if (setup.connected || setup.listens) port->connections_ = parts.open_connections(setup);
+  if (setup.connected || setup.listens) parts.open_connections(setup);
   return port;
 }
+
+rdm::PortConnections& Port::connections() { return *parts_->connections; }
 
 void Port::take_control(link::InboxSink& sink, const link::Arrival& arrival,
                         const os::SocketAddress& address) {
@@ -247,18 +276,18 @@ void Port::take_control(link::InboxSink& sink, const link::Arrival& arrival,
 }
 
 void Port::end_connection_of(std::uint32_t source) {
-  if (parts_->near_connections != nullptr) parts_->near_connections->source_closed(source);
+  if (parts_->near_connections) parts_->near_connections->source_closed(source);
 }
 
 void Port::check_connections(bool at_once, const std::function<void()>& take_in) {
-  if (parts_->near_connections != nullptr) parts_->near_connections->check(at_once, take_in);
+  if (parts_->near_connections) parts_->near_connections->check(at_once, take_in);
 }
 
 bool Port::connections_are_due() const { return parts_->due() <= os::coarse_now(); }
 
 // A reliable endpoint of the network sets its own time whenever it falls asleep.
 bool Port::fall_asleep() {
-  parts_->far_connections != nullptr ? wake_.silence() : wake_.wake_in(os::Timer::kNever);
+  parts_->remote != nullptr ? wake_.silence() : wake_.wake_in(os::Timer::kNever);
   const bool quiet = inbox_->fall_asleep();
   wake_for_connections();
   return quiet;
@@ -270,7 +299,7 @@ void Port::wake_for_connections() {
 }
 
 bool Port::send_requests_again() {
-  return parts_->near_connections != nullptr && parts_->near_connections->send_again();
+  return parts_->near_connections && parts_->near_connections->send_again();
 }
 
 namespace {
@@ -307,7 +336,7 @@ FlowResult Port::connect(const os::SocketAddress& peer) {
 std::vector<pid_t> Port::processes() const {
   if (parts_->mailbox == nullptr) return {};
   std::vector<pid_t> all = parts_->mailbox->source_processes();
-  if (parts_->near_connections != nullptr)
+  if (parts_->near_connections)
     parts_->near_connections->each_process([&](int process) { all.push_back(process); });
   return all;
 }

@@ -16,7 +16,7 @@ struct RdEndpointConnection : ::testing::Test {
   Peer a;
   Peer listener;
   Peer b;
-  const Status listens = listener.endpoint->connections().listen(300, listening);
+  const Status listens = listener.connections->listen(300, listening);
 
   ~RdEndpointConnection() override {
     for (ConnectionEnd& each : ends) each.flow.reset();
@@ -31,7 +31,7 @@ struct RdEndpointConnection : ::testing::Test {
   }
   ConnectionEnd& request(const os::SocketAddress& to, const Bytes& data = {}) {
     ConnectionEnd& end = ends.emplace_back();
-    end.number = a.endpoint->connections().request(to, data, end).value();
+    end.number = a.connections->request(to, data, end).value();
     return end;
   }
   std::pair<ConnectionEnd*, ConnectionEnd*> connect() {
@@ -41,9 +41,9 @@ struct RdEndpointConnection : ::testing::Test {
     listening.requests.pop_back();
     EXPECT_TRUE(asked.data == pattern(256, 1));
     EXPECT_EQ(asked.peer, a.address);
-    listener.endpoint->connections().forward(number);
+    listener.connections->forward(number);
     ConnectionEnd& answers = ends.emplace_back();
-    answers.number = b.endpoint->connections().accept(asked, pattern(256, 2), answers).value();
+    answers.number = b.connections->accept(asked, pattern(256, 2), answers).value();
     EXPECT_TRUE(until({&a, &listener, &b}, [&] { return asks.is_open() && answers.is_open(); }));
     EXPECT_TRUE(asks.data == pattern(256, 2));
     return {&asks, &answers};
@@ -74,7 +74,7 @@ TEST_F(RdEndpointConnection, DataGoBothWaysUntilOneEndLeaves) {
     ASSERT_EQ(send(*asks, tag, last, true).state, link::Outcome::State::kDone);
   }
   asks->flow.reset();
-  a.endpoint->connections().disconnect(asks->number);
+  a.connections->disconnect(asks->number);
   ASSERT_TRUE(holds([&, end = answers] { return end->ends != 0; }));
   EXPECT_EQ(b.log.messages.size(), 11U);
   EXPECT_EQ(b.log.closed.size(), 1U);
@@ -115,11 +115,11 @@ TEST(RdEndpointConnectionAddress, AnAcceptorAnswersFromTheAddressThatWasAsked) {
   Peer a;
   Peer listener({}, os::address_of("0.0.0.0", 0));
   Peer b({}, os::address_of("0.0.0.0", 0));
-  ASSERT_TRUE(listener.endpoint->connections().listen(4, listening));
+  ASSERT_TRUE(listener.connections->listen(4, listening));
   const auto at = os::address_of("127.0.0.5", listener.address.port());
-  ASSERT_TRUE(a.endpoint->connections().request(at, {}, asks));
+  ASSERT_TRUE(a.connections->request(at, {}, asks));
   ASSERT_TRUE(until({&a, &listener, &b}, [&] { return !listening.requests.empty(); }));
-  ASSERT_TRUE(b.endpoint->connections().accept(listening.requests[0].second, {}, answers));
+  ASSERT_TRUE(b.connections->accept(listening.requests[0].second, {}, answers));
   EXPECT_TRUE(until({&a, &listener, &b}, [&] { return asks.is_open() && answers.is_open(); }));
   EXPECT_EQ(a.log.opened.at(0).second, os::address_of("127.0.0.5", b.address.port()));
   asks.flow.reset();

@@ -62,15 +62,15 @@ TEST(RdEndpointDeath, AKilledPeersConnectionEnds) {
   ConnectionEnd end;
   Peer listener;
   Peer b;
-  ASSERT_TRUE(listener.endpoint->connections().listen(4, listening));
+  ASSERT_TRUE(listener.connections->listen(4, listening));
   Child child([&] {
     Peer a;
-    static_cast<void>(a.endpoint->connections().request(listener.address, {}, end));
+    static_cast<void>(a.connections->request(listener.address, {}, end));
     until({&a}, [] { return false; });
   });
   ASSERT_TRUE(until({&listener, &b}, [&] { return !listening.requests.empty(); }));
-  listener.endpoint->connections().forward(listening.requests[0].first);
-  ASSERT_TRUE(b.endpoint->connections().accept(listening.requests[0].second, {}, end));
+  listener.connections->forward(listening.requests[0].first);
+  ASSERT_TRUE(b.connections->accept(listening.requests[0].second, {}, end));
   ASSERT_TRUE(until({&listener, &b}, [&] { return end.is_open(); }));
   child.kill();
   ASSERT_TRUE(until({&listener, &b}, [&] { return end.ends != 0; }));

@@ -8,6 +8,7 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "endpoint_log.h"
 #include "link_udp/rd_endpoint.h"
 #include "os/loopback_support.h"
+#include "os/runtime_dir.h"
 #include "os/udp_socket.h"
 #include "regions_test_support.h"
 #include "roce/path.h"
@@ -45,15 +47,18 @@ struct Listening final : link::ListenerUser {
   void withdrawn(link::ConnectionNumber) override {}
 };
 
-// An endpoint on this host.
-struct Peer {
+// An endpoint on this host, and the connection manager of its port.
+struct Peer final : cm::CmHost {
   os::SocketAddress address;
   InboxLog log;
   FlowLog ends;
   os::WakeSet wake = std::move(os::WakeSet::create()).value();
   Stats stats;
   std::unique_ptr<roce::PacketPort> port;
+  std::optional<cm::Agent> agent;
+  std::optional<PortConnections> connections;
   std::unique_ptr<RdEndpoint> endpoint;
+  RdEndpoint* sender = nullptr;  // of the manager's messages, also while it ends
   std::vector<std::unique_ptr<link::Flow>> flows;
 
   explicit Peer(const RdmOptions& wanted = {}, const os::SocketAddress& at = os::loopback(0),
@@ -65,8 +70,14 @@ struct Peer {
     port = std::move(roce::PacketPort::open(std::move(socket).value(), wake,
                                             {capture, nullptr, RdEndpoint::kArrivals, &stats}))
                .value();
-    endpoint = std::make_unique<RdEndpoint>(*port, options);
-    log.endpoint = endpoint.get();
+    cm::AgentOptions manager;
+    manager.port = address.port();
+    manager.guid = random() | 1;
+    manager.peer_timeout = options.device->peer_timeout;
+    agent.emplace(*this, manager, stats);
+    endpoint = std::make_unique<RdEndpoint>(*port, *agent, options);
+    log.endpoint = sender = endpoint.get();
+    connections.emplace(*agent, address.port(), nullptr, &endpoint->connections());
   }
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;
@@ -99,6 +110,10 @@ struct Peer {
     endpoint->poll(log);
     for (const auto& flow : flows) flow->progress(ends);
   }
+  void send(const cm::Remote& to, cm::ConnectionId, std::span<const std::byte> message) override {
+    sender->send_cm(to.address, message);
+  }
+  std::uint64_t random() override { return os::random_number(); }
 };
 
 // Polls them in turn until that holds; false when it does not within 20 seconds.

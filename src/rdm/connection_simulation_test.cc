@@ -128,7 +128,7 @@ class ConnectionSimulation {
         const auto number = static_cast<std::uint16_t>(40'000 + host * kPorts + i);
         ports_.push_back(&world_.add(options, host, number, scenario.mtu, scenario.full));
         if (i == 0)
-          check(ports_.back()->connections().listen(scenario.backlog, *ports_.back()).ok(),
+          check(ports_.back()->connections->listen(scenario.backlog, *ports_.back()).ok(),
                 "no listener");
       }
     }
@@ -228,11 +228,11 @@ class ConnectionSimulation {
     const double which = std::uniform_real_distribution<>(0, 1)(random());
     Talk& talk = talks_[wire::load<std::uint32_t>(request.data.data())];
     if (which < 0.1 || acceptor == nullptr) {
-      listener.connections().reject(number, request.data);
+      listener.connections->reject(number, request.data);
       listener.requests.erase(number);
     } else if (which < 0.15) {
-      listener.connections().forward(number);
-      acceptor->connections().reject(request);
+      listener.connections->forward(number);
+      acceptor->connections->reject(request);
       listener.requests.erase(number);
     } else if (ConnectionEnd* end = acceptor->accept(listener, number, request.data)) {
       check(talk.answers.end == nullptr, "a request was accepted twice");

@@ -18,14 +18,6 @@ constexpr std::size_t kMostOfOnePeer = 16;
 // Flows that await their RTU: a flood of forged requests costs so many contexts.
 constexpr std::size_t kBacklog = 4096;
 
-cm::AgentOptions options_for(const Shared& shared) {
-  cm::AgentOptions options;
-  options.port = shared.options.name.port();
-  options.guid = shared.me.endpoint_id;
-  options.peer_timeout = shared.options.device->peer_timeout;
-  return options;
-}
-
 // An address of a link has the number of the link at the sender.
 bool names_source(os::SocketAddress name, const os::SocketAddress& source) {
   if (name.is_any() || name == source) return true;
@@ -57,18 +49,17 @@ FlowEnd end_of(const wire::CmMad* mad) {
 }
 
 FlowConnections::FlowConnections(Shared& shared, FlowTable& flows)
-    : shared_(shared), flows_(flows), agent_(*this, options_for(shared), shared.stats) {
-  shared.agent = &agent_;
+    : shared_(shared), flows_(flows) {
   shared.connections = this;
-  static_cast<void>(agent_.listen(kFlowService, kBacklog, *this, nullptr));
+  static_cast<void>(shared.agent.listen(kFlowService, kBacklog, *this, nullptr));
 }
 
 void FlowConnections::take(const roce::PacketArrival& arrival) {
   if (arrival.packet.queue_key != wire::kCmQueueKey)
     return shared_.stats.add(Stat::kQkeyViolations);
   arrival_ = &arrival;
-  const bool taken =
-      agent_.take({arrival.from, cm::Carrier::kPackets}, arrival.packet.payload, shared_.now);
+  const bool taken = shared_.agent.take({arrival.from, cm::Carrier::kPackets},
+                                        arrival.packet.payload, shared_.now);
   report();
   arrival_ = nullptr;
   if (!taken || probing_.empty()) return;
@@ -80,12 +71,12 @@ void FlowConnections::take(const roce::PacketArrival& arrival) {
 
 cm::ConnectionId FlowConnections::connect(const cm::ConnectRequest& request, std::uint32_t context,
                                           os::Time now) {
-  const auto id = agent_.connect(request, *this, Shared::cm_context(context), now);
+  const auto id = shared_.agent.connect(request, *this, Shared::cm_context(context), now);
   return id ? id.value() : 0;
 }
 
 void FlowConnections::probe(const FlowInitiator& flow, os::Time now) {
-  agent_.probe(flow.connection(), now);
+  shared_.agent.probe(flow.connection(), now);
   const std::uint32_t context = flow.context();
   if (std::ranges::find(probing_, context) == probing_.end()) probing_.push_back(context);
 }
@@ -93,12 +84,12 @@ void FlowConnections::probe(const FlowInitiator& flow, os::Time now) {
 // It names no connection: this end knows none, and the packet does not say.
 void FlowConnections::reject_unknown(const roce::PacketArrival& arrival) {
   arrival_ = &arrival;
-  agent_.reject_unknown({arrival.from, cm::Carrier::kPackets}, shared_.now);
+  shared_.agent.reject_unknown({arrival.from, cm::Carrier::kPackets}, shared_.now);
   arrival_ = nullptr;
 }
 
 void FlowConnections::suspect(const os::SocketAddress& peer) {
-  agent_.unreachable({peer, cm::Carrier::kPackets}, shared_.now);
+  shared_.agent.unreachable({peer, cm::Carrier::kPackets}, shared_.now);
   report();
 }
 
@@ -107,10 +98,9 @@ Result<std::shared_ptr<const roce::Path>> FlowConnections::path_to(const os::Soc
   return flows_.path_to(peer);
 }
 
-void FlowConnections::send(const cm::Remote& to, cm::ConnectionId,
-                           std::span<const std::byte> message) {
+void FlowConnections::send(const os::SocketAddress& to, std::span<const std::byte> message) {
   shared_.host.wake();  // a thread that sleeps does not see the manager's new deadline
-  const auto path = path_to(to.address);
+  const auto path = path_to(to);
   if (path) flows_.emission().send_cm(*path.value(), message);
 }
 
@@ -135,7 +125,7 @@ void FlowConnections::handle(const cm::CmEvent& event) {
 void FlowConnections::refuse_query(cm::ConnectionId query) {
   wire::CmSidrRep none;
   none.status = 1;
-  static_cast<void>(agent_.answer(query, none, shared_.now));
+  static_cast<void>(shared_.agent.answer(query, none, shared_.now));
 }
 
 void FlowConnections::on_event(RdmSender& out, const cm::CmEvent& event) {
@@ -146,7 +136,8 @@ void FlowConnections::on_event(RdmSender& out, const cm::CmEvent& event) {
         out.on_reply(event.id, *reply, *event.mad, shared_.now);
       } else {
         shared_.stats.add(Stat::kInvalidMessages);
-        static_cast<void>(agent_.reject(event.id, wire::CmReason::kUnsupported, {}, shared_.now));
+        static_cast<void>(
+            shared_.agent.reject(event.id, wire::CmReason::kUnsupported, {}, shared_.now));
         out.on_rejected(event.id, wire::CmReason::kUnsupported, {});
       }
       return;
@@ -204,7 +195,7 @@ void FlowConnections::on_request(const cm::CmEvent& event) {
   }
   if (!refusal) return;
   const auto data = write_end({{}, *refusal == wire::CmReason::kConsumer});
-  static_cast<void>(agent_.refuse(event.id, *refusal, data, shared_.now));
+  static_cast<void>(shared_.agent.refuse(event.id, *refusal, data, shared_.now));
 }
 
 // A peer begins a flow to this end.
@@ -228,14 +219,14 @@ std::optional<wire::CmReason> FlowConnections::change(const cm::CmEvent& event,
   if (in == nullptr) return wire::CmReason::kStale;
   if (in->target().is_shut()) return wire::CmReason::kConsumer;
   accept(event, *in, in->change(request, event.id));
-  agent_.established(event.id, shared_.now);  // so that no forged request displaces it
+  shared_.agent.established(event.id, shared_.now);  // so that no forged request displaces it
   flows_.emission().activate(in->context());
   return {};
 }
 
 void FlowConnections::accept(const cm::CmEvent& event, RdmReceiver& in, const FlowReply& reply) {
-  static_cast<void>(agent_.accept(event.id, {write_reply(reply), {}, true}, *this,
-                                  Shared::cm_context(in.context()), shared_.now));
+  static_cast<void>(shared_.agent.accept(event.id, {write_reply(reply), {}, true}, *this,
+                                         Shared::cm_context(in.context()), shared_.now));
 }
 
 // Requests are forged easily: they displace each other, but no flow whose peer has answered.

@@ -19,9 +19,9 @@ std::optional<wire::CmReason> refusal_of(const std::optional<FlowRequest>& reque
 // What a REJ or DREQ says of a flow's end.
 FlowEnd end_of(const wire::CmMad* mad);
 
-// The connection manager of an endpoint, and the user of the connections of single flows, one each.
-// One thread at a time.
-class FlowConnections final : cm::CmHost, cm::User {
+// Connects an endpoint with the connection manager of its port, and is the user of the connections
+// of single flows, one each. One thread at a time.
+class FlowConnections final : cm::User {
  public:
   FlowConnections(Shared& shared, FlowTable& flows);
 
@@ -38,6 +38,8 @@ class FlowConnections final : cm::CmHost, cm::User {
   // An answer goes from the address that the packet came to.
   Result<std::shared_ptr<const roce::Path>> path_to(const os::SocketAddress& peer);
 
+  // Sends a message of the manager.
+  void send(const os::SocketAddress& to, std::span<const std::byte> message);
   // A packet for queue pair 1.
   void take(const roce::PacketArrival& arrival);
   // A request came for a flow that is not known: it draws a REJ within the limits of the agent.
@@ -47,18 +49,17 @@ class FlowConnections final : cm::CmHost, cm::User {
 
   // Repeats messages and ends what is overdue.
   void advance() {
-    if (agent_.due() <= shared_.now) agent_.advance(shared_.now);
+    if (shared_.agent.due() <= shared_.now) shared_.agent.advance(shared_.now);
   }
   // Reports what has become of connections. Within a poll.
   void report() {
-    if (agent_.has_events()) agent_.deliver();
+    if (has_events()) shared_.agent.deliver(cm::Carrier::kPackets);
   }
   // When there is something to do.
-  os::Time due() const { return agent_.has_events() ? os::Time::min() : agent_.due(); }
+  os::Time due() const { return has_events() ? os::Time::min() : shared_.agent.due(); }
 
  private:
-  void send(const cm::Remote& to, cm::ConnectionId id, std::span<const std::byte> message) override;
-  std::uint64_t random() override { return shared_.host.random(); }
+  bool has_events() const { return shared_.agent.has_events(cm::Carrier::kPackets); }
   void handle(const cm::CmEvent& event) override;
   Time last_received(cm::ConnectionId id, void* context) override;
 
@@ -74,7 +75,6 @@ class FlowConnections final : cm::CmHost, cm::User {
 
   Shared& shared_;
   FlowTable& flows_;
-  cm::Agent agent_;
   const roce::PacketArrival* arrival_ = nullptr;  // that is being taken
   std::vector<std::uint32_t> probing_;            // contexts of flows that await a sign of life
 };

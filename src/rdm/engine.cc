@@ -17,9 +17,10 @@
 namespace weft::rdm {
 namespace {
 
-Introduction introduction_of(Host& host, const RdmEngine::LocalEnd& identity) {
+Introduction introduction_of(Host& host, const cm::Agent& agent,
+                             const RdmEngine::LocalEnd& identity) {
   Introduction me;
-  me.endpoint_id = host.random() | 1;  // 0 means none
+  me.endpoint_id = agent.guid();
   me.queue_pair = identity.queue_pair;
   me.queue_key = static_cast<std::uint32_t>(host.random());
   me.room = identity.room;
@@ -28,8 +29,10 @@ Introduction introduction_of(Host& host, const RdmEngine::LocalEnd& identity) {
 
 }  // namespace
 
-RdmEngine::RdmEngine(Host& host, const RdmOptions& options, const LocalEnd& identity, Stats& stats)
-    : shared_(std::make_unique<Shared>(host, options, introduction_of(host, identity), stats)),
+RdmEngine::RdmEngine(Host& host, cm::Agent& agent, const RdmOptions& options,
+                     const LocalEnd& identity, Stats& stats)
+    : shared_(std::make_unique<Shared>(host, agent, options, introduction_of(host, agent, identity),
+                                       stats)),
       flows_(std::make_unique<FlowTable>(*shared_)),
       connections_(std::make_unique<FlowConnections>(*shared_, *flows_)),
       pairs_(std::make_unique<PairedFlows>(*shared_, *flows_, *connections_)) {}
@@ -45,7 +48,11 @@ Result<std::unique_ptr<link::Flow>> RdmEngine::connect(const os::SocketAddress& 
       std::make_unique<RdmFlow>(flows_->contexts(), out.value()->flow().context()));
 }
 
-link::Connections& RdmEngine::connections() { return *pairs_; }
+LinkConnections& RdmEngine::connections() { return *pairs_; }
+
+void RdmEngine::send_cm(const os::SocketAddress& to, std::span<const std::byte> message) {
+  connections_->send(to, message);
+}
 
 unsigned RdmEngine::poll(link::InboxSink& sink) {
   Shared& shared = *shared_;

@@ -49,13 +49,13 @@ void FlowInitiator::end(link::PeerState state) {
 void FlowInitiator::disconnect() {
   const os::Time now = shared_.host.now();
   for (cm::ConnectionId* id : {&next_, &connection_}) {
-    if (*id != 0) shared_.agent->disconnect(std::exchange(*id, 0), {}, now);
+    if (*id != 0) shared_.agent.disconnect(std::exchange(*id, 0), {}, now);
   }
 }
 
 void FlowInitiator::abandon() {
   for (cm::ConnectionId* id : {&next_, &connection_}) {
-    if (*id != 0) shared_.agent->abandon(std::exchange(*id, 0), shared_.now);
+    if (*id != 0) shared_.agent.abandon(std::exchange(*id, 0), shared_.now);
   }
 }
 
@@ -110,7 +110,7 @@ void FlowInitiator::ask_for_change(std::size_t path_mtu, Psn first, os::Time now
 }
 
 void FlowInitiator::change(const wire::CmMad& rep) {
-  shared_.agent->abandon(std::exchange(connection_, std::exchange(next_, 0)), shared_.now);
+  shared_.agent.abandon(std::exchange(connection_, std::exchange(next_, 0)), shared_.now);
   peer_.connection = std::get<wire::CmRep>(rep.message).local_id;
 }
 

@@ -68,7 +68,7 @@ TEST_F(IdleMemory, ConnectionsTakeLittle) {
   ConnectedPort& listener = world.add({}, 0, 40'000);
   ConnectedPort& acceptor = world.add({}, 0, 40'001);
   ConnectedPort& a = world.add({}, 1, 40'002);
-  ASSERT_TRUE(listener.connections().listen(300, listener));
+  ASSERT_TRUE(listener.connections->listen(300, listener));
   Bytes bytes = pattern(64, 7);
   const auto connect_one = [&] {
     ConnectionEnd& asks = a.request(listener.host.address, pattern(256, 1));

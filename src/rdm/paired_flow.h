@@ -26,6 +26,7 @@ enum class PairPhase : std::uint8_t {
 struct PairedFlow {
   PairPhase phase = PairPhase::kAsking;
   link::ConnectionUser* user = nullptr;
+  link::ConnectionNumber number = 0;       // by which its user names it
   cm::ConnectionId connection = 0;         // communication id of this end; 0: it has ended
   std::shared_ptr<const roce::Path> path;  // to the peer; while asking, to the listener
   os::Time since{};                        // when the REQ or REP left, or the user ended it

@@ -16,35 +16,6 @@ namespace {
 
 // What a user has sent before it ends a connection is delivered within this time.
 constexpr auto kMaxDrainTime = std::chrono::seconds(2);
-// The number of a communication id at its port.
-constexpr std::uint32_t kNumber = 0xFFFF;
-
-// A REQ as it has arrived: the MAD, and bytes behind it.
-std::vector<std::byte> bytes_of(const cm::CmEvent& event) {
-  const auto mad = wire::write_cm(*event.mad);
-  std::vector<std::byte> bytes(mad.size() + event.more.size());
-  std::ranges::copy(event.more, std::ranges::copy(mad, bytes.begin()).out);
-  return bytes;
-}
-
-struct Asked {
-  FlowRequest request;
-  std::uint64_t transaction = 0;
-  std::uint32_t connection = 0;  // communication id of the requester
-};
-
-std::optional<Asked> read_asked(std::span<const std::byte> message) {
-  if (message.size() < wire::kMadBytes) return std::nullopt;
-  const auto mad = wire::parse_cm(message.first(wire::kMadBytes));
-  const auto* req = mad ? std::get_if<wire::CmReq>(&mad->message) : nullptr;
-  const auto request = req != nullptr ? read_request(*req) : std::nullopt;
-  if (!request) return std::nullopt;
-  return Asked{*request, mad->transaction, req->local_id};
-}
-
-Error no_request() { return {EINVAL, "this is no request for a connection"}; }
-
-cm::Remote remote_of(const os::SocketAddress& address) { return {address, cm::Carrier::kPackets}; }
 
 }  // namespace
 
@@ -66,9 +37,16 @@ Context& PairedFlows::add(const PeerPath& peer_path, link::ConnectionUser& user)
   return context;
 }
 
+link::ConnectionNumber PairedFlows::name(Context& context, cm::ConnectionId id) {
+  context.pair->connection = context.pair->number = id;
+  contexts_[id] = context.number;
+  return id;
+}
+
 void PairedFlows::remove(Context& context) {
   if (context.in != nullptr) flows_.sources().forget(context.in->number());
   flows_.remove_pair(context.pair->path->to, context.number);
+  contexts_.erase(context.pair->number);
   flows_.contexts().destroy(context);
 }
 
@@ -82,7 +60,6 @@ FlowReply PairedFlows::introduce(const Context& context) const {
 Result<link::ConnectionNumber> PairedFlows::request(const os::SocketAddress& listener,
                                                     std::span<const std::byte> data,
                                                     link::ConnectionUser& user) {
-  if (const Status fits = check_connection_data(data); !fits) return fits.error();
   const auto peer_path = flows_.path_of_flow(listener);
   if (!peer_path) return peer_path.error();
   Context& context = add(peer_path.value(), user);
@@ -92,7 +69,7 @@ Result<link::ConnectionNumber> PairedFlows::request(const os::SocketAddress& lis
   said.name = shared_.options.name;
   said.first = own.first;
   cm::ConnectRequest wanted;
-  wanted.to = remote_of(listener);
+  wanted.to = {listener, cm::Carrier::kPackets};
   wanted.req = write_request(said);
   wanted.req.service = connection_service(listener.port());
   wanted.more.assign(data.begin(), data.end());
@@ -101,19 +78,18 @@ Result<link::ConnectionNumber> PairedFlows::request(const os::SocketAddress& lis
   wanted.other = wanted.to;
   wanted.other->address.set_port(wire::kUdpPort);
   wanted.ends_unreachable = true;
-  const auto id = shared_.agent->connect(wanted, *this, Shared::cm_context(context.number),
-                                         context.pair->since);
+  const auto id =
+      shared_.agent.connect(wanted, *this, Shared::cm_context(context.number), context.pair->since);
   if (!id) return remove(context), id.error();
-  context.pair->connection = id.value();
-  return context.number;
+  return name(context, id.value());
 }
 
 Result<link::ConnectionNumber> PairedFlows::accept(const link::ConnectionRequest& request,
                                                    std::span<const std::byte> data,
                                                    link::ConnectionUser& user) {
-  if (const Status fits = check_connection_data(data); !fits) return fits.error();
-  const auto asked = read_asked(request.message);
-  if (!asked) return no_request();
+  const auto& req = std::get<wire::CmReq>(request.req.message);
+  const auto asked = read_request(req);
+  if (!asked) return Error{EINVAL, "this is no request for a connection"};
   auto peer_path = flows_.path_of_flow(request.peer);
   if (!peer_path) return peer_path.error();
   if (shared_.options.name.is_any()) {
@@ -121,89 +97,55 @@ Result<link::ConnectionNumber> PairedFlows::accept(const link::ConnectionRequest
     from.set_port(shared_.options.name.port());
     peer_path.value().path = flows_.path_between(from, request.peer);
   }
-  peer_path.value().path_mtu = std::min(peer_path.value().path_mtu, asked->request.me.path_mtu);
+  peer_path.value().path_mtu = std::min(peer_path.value().path_mtu, asked->me.path_mtu);
   Context& context = add(peer_path.value(), user);
   PairedFlow& pair = *context.pair;
   const os::Time now = pair.since;
   void* const number = Shared::cm_context(context.number);
   const auto id =
-      shared_.agent->adopt(remote_of(request.peer), request.message, *this, number, now);
+      shared_.agent.adopt({request.peer, cm::Carrier::kPackets}, request.req, *this, number, now);
   if (!id) return remove(context), id.error();
-  pair.connection = id.value();
+  name(context, id.value());
   pair.phase = PairPhase::kAccepted;
-  pair.other = {asked->request.me, asked->request.first};
-  pair.identity = asked->transaction;
-  pair.peer_number = asked->connection;
+  pair.other = {asked->me, asked->first};
+  pair.identity = request.req.transaction;
+  pair.peer_number = req.local_id;
   open_in(context);
   const cm::AcceptRequest reply{write_reply(introduce(context)),
                                 {data.begin(), data.end()},
                                 true,
                                 request.credits,
                                 request.delayed};
-  static_cast<void>(shared_.agent->accept(pair.connection, reply, *this, number, now));
-  return context.number;
+  static_cast<void>(shared_.agent.accept(pair.connection, reply, *this, number, now));
+  return pair.number;
 }
 
-void PairedFlows::reject(const link::ConnectionRequest& request) {
-  const os::Time now = shared_.host.now();
-  const auto id =
-      shared_.agent->adopt(remote_of(request.peer), request.message, *this, nullptr, now);
-  if (!id) return;
-  static_cast<void>(
-      shared_.agent->reject(id.value(), wire::CmReason::kConsumer, write_rejection({}), now));
+bool PairedFlows::disconnect(link::ConnectionNumber number) {
+  const auto found = contexts_.find(number);
+  if (found == contexts_.end()) return false;
+  end_by_user(*flows_.contexts().find(found->second));
+  contexts_.erase(number);
+  return true;
 }
 
-void PairedFlows::disconnect(link::ConnectionNumber number) {
-  Context* const context = flows_.contexts().find(number);
-  if (context == nullptr || context->pair == nullptr) return;
-  PairedFlow& pair = *context->pair;
+void PairedFlows::end_by_user(Context& context) {
+  PairedFlow& pair = *context.pair;
   switch (pair.phase) {
     case PairPhase::kAsking:
     case PairPhase::kAccepted:
-      shared_.agent->disconnect(pair.connection, {}, shared_.host.now());
-      return remove(*context);
+      shared_.agent.disconnect(pair.connection, {}, shared_.host.now());
+      return remove(context);
     case PairPhase::kOpen:
       pair.phase = PairPhase::kLeaving;
       pair.since = shared_.host.now();
-      context->in->target().discard();
-      shared_.named_operations.abandon_receives_from(context->in->number());
-      leaving_.push_back(number);
-      return note(number);
+      context.in->target().discard();
+      shared_.named_operations.abandon_receives_from(context.in->number());
+      leaving_.push_back(context.number);
+      return note(context.number);
     case PairPhase::kLeaving:
     case PairPhase::kOver:
       return;
   }
-}
-
-Status PairedFlows::listen(std::size_t backlog, link::ListenerUser& user) {
-  const std::uint64_t service = connection_service(shared_.options.name.port());
-  const auto listener = shared_.agent->listen(service, backlog, *this, nullptr);
-  if (!listener) return listener.error();
-  listener_ = listener.value();
-  listener_user_ = &user;
-  return {};
-}
-
-void PairedFlows::set_backlog(std::size_t backlog) {
-  shared_.agent->set_backlog(listener_, backlog);
-}
-
-cm::ConnectionId PairedFlows::request_id(link::ConnectionNumber request) const {
-  return std::uint32_t{shared_.options.name.port()} << 16 | request;
-}
-
-void PairedFlows::reject(link::ConnectionNumber request, std::span<const std::byte> data) {
-  static_cast<void>(shared_.agent->reject(request_id(request), wire::CmReason::kConsumer,
-                                          write_rejection(data), shared_.host.now()));
-}
-
-void PairedFlows::delay(link::ConnectionNumber request) {
-  constexpr std::uint8_t kServiceTimeout = 23;  // 34 s
-  static_cast<void>(shared_.agent->delay(request_id(request), kServiceTimeout, shared_.host.now()));
-}
-
-void PairedFlows::forward(link::ConnectionNumber request) {
-  static_cast<void>(shared_.agent->forward(request_id(request), shared_.host.now()));
 }
 
 Time PairedFlows::last_received(cm::ConnectionId, void* context) {
@@ -212,9 +154,6 @@ Time PairedFlows::last_received(cm::ConnectionId, void* context) {
 }
 
 void PairedFlows::handle(const cm::CmEvent& event) {
-  if (event.kind == cm::EventKind::kRequest) return on_request(event);
-  if (event.kind == cm::EventKind::kResolve) return manager_.refuse_query(event.id);
-  if (event.listener != 0) return listener_user_->withdrawn(event.id & kNumber);
   Context* const context = flows_.contexts().find(Shared::number_of(event.context));
   if (context == nullptr || context->pair->connection != event.id) return;
   if (event.kind == cm::EventKind::kEstablished) return establish(context->number);
@@ -222,16 +161,17 @@ void PairedFlows::handle(const cm::CmEvent& event) {
   on_end(*context, event);
 }
 
-void PairedFlows::on_request(const cm::CmEvent& event) {
+void PairedFlows::on_request(const cm::CmEvent& event, link::ListenerUser& listener) {
+  if (event.kind == cm::EventKind::kResolve) return manager_.refuse_query(event.id);
   const auto request = read_request(std::get<wire::CmReq>(event.mad->message));
   const auto refusal = refusal_of(request, event.remote.address, shared_.stats);
-  if (refusal) return static_cast<void>(shared_.agent->refuse(event.id, *refusal, {}, shared_.now));
-  listener_user_->requested(event.id & kNumber, {event.remote.address,
-                                                 false,
-                                                 bytes_of(event),
-                                                 {event.more.begin(), event.more.end()},
-                                                 manager_.asked(),
-                                                 shared_.agent->credits()});
+  if (refusal) return static_cast<void>(shared_.agent.refuse(event.id, *refusal, {}, shared_.now));
+  listener.requested(event.id, {event.remote.address,
+                                false,
+                                *event.mad,
+                                {event.more.begin(), event.more.end()},
+                                manager_.asked(),
+                                shared_.agent.credits()});
 }
 
 // The acceptor is another port of the host that was asked.
@@ -242,7 +182,7 @@ void PairedFlows::on_reply(Context& context, const cm::CmEvent& event) {
   auto path = manager_.path_to(event.remote.address);
   if (!reply || !path) {
     static_cast<void>(
-        shared_.agent->reject(event.id, wire::CmReason::kUnsupported, {}, shared_.now));
+        shared_.agent.reject(event.id, wire::CmReason::kUnsupported, {}, shared_.now));
     return on_end(context, event);
   }
   flows_.remove_pair(pair.path->to, context.number);
@@ -253,7 +193,7 @@ void PairedFlows::on_reply(Context& context, const cm::CmEvent& event) {
   pair.identity = event.mad->transaction;
   pair.peer_number = rep.local_id;
   open_in(context);
-  static_cast<void>(shared_.agent->confirm(event.id, {}, shared_.now));
+  static_cast<void>(shared_.agent.confirm(event.id, {}, shared_.now));
   open(context, event.more);
 }
 
@@ -366,6 +306,7 @@ void PairedFlows::finish(Context& context) {
     shared_.sink->source_closed(source, died);
   }
   flows_.sources().forget(source);
+  contexts_.erase(pair.number);
   if (reported) pair.user->ended();
   note(context.number);
 }
@@ -374,8 +315,8 @@ void PairedFlows::end_connection(Context& context) {
   if (context.pair->connection == 0) return;
   FlowEnd end;
   if (context.in != nullptr) end.expected = context.in->expected();
-  shared_.agent->disconnect(std::exchange(context.pair->connection, 0), write_end(end),
-                            shared_.host.now());
+  shared_.agent.disconnect(std::exchange(context.pair->connection, 0), write_end(end),
+                           shared_.host.now());
 }
 
 os::Time PairedFlows::due() const {
@@ -388,7 +329,6 @@ void PairedFlows::disconnect_all() {
   flows_.contexts().each([this](Context& context) {
     if (context.pair != nullptr) end_connection(context);
   });
-  shared_.agent->stop(listener_, shared_.host.now());
 }
 
 }  // namespace weft::rdm

@@ -2,21 +2,21 @@
 // How do the connections of an endpoint's programs begin and end?
 #pragma once
 
-#include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "connections.h"
 #include "flow_table.h"
-#include "link/connection.h"
+#include "rdm/port_connections.h"
 
 namespace weft::rdm {
 
-// The pairs of flows of an endpoint, and its listener: link::Connections over packets. Numbers are
-// those of contexts, and for requests those of communication ids. One thread at a time.
+// The pairs of flows of an endpoint: the connections of its port over packets. One thread at a
+// time.
 //
 // A change of the path MTU gives one direction a connection of its own (flow_message.h), which
 // lives as long as that of the pair. The end of any of them ends the pair.
-class PairedFlows final : public link::Connections, cm::User {
+class PairedFlows final : public LinkConnections, cm::User {
  public:
   PairedFlows(Shared& shared, FlowTable& flows, FlowConnections& manager);
 
@@ -26,16 +26,12 @@ class PairedFlows final : public link::Connections, cm::User {
   Result<link::ConnectionNumber> accept(const link::ConnectionRequest& request,
                                         std::span<const std::byte> data,
                                         link::ConnectionUser& user) override;
-  void reject(const link::ConnectionRequest& request) override;
   // An open connection ends at the end of a poll: as soon as the peer has all that was sent, and
   // after 2 s at the latest. Messages of the peer are dropped meanwhile, and its accesses are not
   // answered. source_closed() is not called for its source.
-  void disconnect(link::ConnectionNumber number) override;
-  Status listen(std::size_t backlog, link::ListenerUser& user) override;
-  void set_backlog(std::size_t backlog) override;
-  void reject(link::ConnectionNumber request, std::span<const std::byte> data) override;
-  void delay(link::ConnectionNumber request) override;
-  void forward(link::ConnectionNumber request) override;
+  bool disconnect(link::ConnectionNumber number) override;
+  void on_request(const cm::CmEvent& event, link::ListenerUser& listener) override;
+  os::Time now() override { return shared_.host.now(); }
 
   // A request of the pair of that context has arrived: the peer has the REP.
   void establish(std::uint32_t context);
@@ -55,10 +51,10 @@ class PairedFlows final : public link::Connections, cm::User {
   Time last_received(cm::ConnectionId id, void* context) override;
 
   Context& add(const PeerPath& peer_path, link::ConnectionUser& user);
+  link::ConnectionNumber name(Context& context, cm::ConnectionId id);
   void remove(Context& context);
+  void end_by_user(Context& context);
   FlowReply introduce(const Context& context) const;
-  cm::ConnectionId request_id(link::ConnectionNumber request) const;
-  void on_request(const cm::CmEvent& event);
   void on_reply(Context& context, const cm::CmEvent& event);
   void on_end(Context& context, const cm::CmEvent& event);
   void open_in(Context& context);
@@ -70,8 +66,7 @@ class PairedFlows final : public link::Connections, cm::User {
   Shared& shared_;
   FlowTable& flows_;
   FlowConnections& manager_;
-  cm::ListenerId listener_ = 0;
-  link::ListenerUser* listener_user_ = nullptr;
+  std::unordered_map<link::ConnectionNumber, std::uint32_t> contexts_;  // of the users' connections
   std::vector<std::uint32_t> noted_;    // contexts that settle() looks at
   std::vector<std::uint32_t> leaving_;  // the same, again and again; in the order of their ends
 };

@@ -68,7 +68,7 @@ struct PairedFlowsTest : ::testing::Test {
   ConnectedPort& listener = world.add(options(), 0, 40'000);
   ConnectedPort& acceptor = world.add(options(), 0, 40'001);
   ConnectedPort& requester = world.add(options(), 1, 40'002);
-  const Status listens = listener.connections().listen(16, listener);
+  const Status listens = listener.connections->listen(16, listener);
 };
 
 TEST_F(PairedFlowsTest, OneConnectionIsThreeMessages) {
@@ -89,7 +89,7 @@ TEST_F(PairedFlowsTest, RequestAndAcceptanceCarryUpTo256Bytes) {
   }
   const Bytes long_data(257);
   ConnectionEnd end;
-  const auto refused = requester.connections().request(listener.host.address, long_data, end);
+  const auto refused = requester.connections->request(listener.host.address, long_data, end);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, EINVAL);
   expect_nothing_left();
@@ -99,7 +99,7 @@ TEST_F(PairedFlowsTest, ARejectionCarriesUpTo256Bytes) {
   for (const std::size_t length : {0, 1, 146, 147, 256}) {
     ConnectionEnd& a = requester.request(listener.host.address);
     ASSERT_TRUE(until([&] { return !listener.requests.empty(); }));
-    listener.connections().reject(listener.requests.begin()->first, pattern(length, 3));
+    listener.connections->reject(listener.requests.begin()->first, pattern(length, 3));
     listener.requests.clear();
     ASSERT_TRUE(until([&] { return a.failures != 0; }));
     EXPECT_EQ(a.error, ECONNREFUSED);
@@ -112,8 +112,8 @@ TEST_F(PairedFlowsTest, AnyPortOfTheHostMayTurnARequestDown) {
   ConnectionEnd& a = requester.request(listener.host.address);
   ASSERT_TRUE(until([&] { return !listener.requests.empty(); }));
   const auto [number, request] = *listener.requests.begin();
-  listener.connections().forward(number);
-  acceptor.connections().reject(request);
+  listener.connections->forward(number);
+  acceptor.connections->reject(request);
   listener.requests.clear();
   ASSERT_TRUE(until([&] { return a.failures != 0; }));
   EXPECT_EQ(a.error, ECONNREFUSED);
@@ -321,7 +321,7 @@ TEST_F(PairedFlowsTest, AnAcceptorWhoseRequesterIsSilentFailsInTime) {
 }
 
 TEST_F(PairedFlowsTest, TheOldestUndecidedRequestGoesWhenThereAreMoreThanTheBacklog) {
-  listener.connections().set_backlog(2);
+  listener.connections->set_backlog(2);
   std::vector<ConnectionEnd*> asked;
   for (int i = 0; i < 3; ++i) {
     asked.push_back(&requester.request(listener.host.address));
@@ -455,7 +455,7 @@ TEST_F(PairedFlowsTest, ABlackHoleIsFoundInBothDirections) {
 
 TEST_F(PairedFlowsTest, BothEndsMayAskEachOtherAtTheSameTime) {
   ConnectedPort& other = world.add(options(), 1, 40'003);
-  ASSERT_TRUE(requester.connections().listen(16, requester));
+  ASSERT_TRUE(requester.connections->listen(16, requester));
   ConnectionEnd& a = requester.request(listener.host.address);
   ConnectionEnd& b = listener.request(requester.host.address);
   ASSERT_TRUE(until([&] { return !listener.requests.empty() && !requester.requests.empty(); }));

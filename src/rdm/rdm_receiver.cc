@@ -84,9 +84,9 @@ void RdmReceiver::emit(bool all, os::Time now) {
 
 void RdmReceiver::prove(os::Time now) {
   proven_ = true;
-  shared_.agent->established(connection(), now);
+  shared_.agent.established(connection(), now);
   if (pair_ != 0) shared_.pairs->establish(context_);
-  if (previous_ != 0) shared_.agent->abandon(std::exchange(previous_, 0), now);
+  if (previous_ != 0) shared_.agent.abandon(std::exchange(previous_, 0), now);
 }
 
 // Packets of the old size may still be on their way: they prove nothing.
@@ -115,14 +115,14 @@ bool RdmReceiver::forget(cm::ConnectionId connection) {
 }
 
 void RdmReceiver::disconnect(const FlowEnd& end) {
-  if (previous_ != 0) shared_.agent->abandon(std::exchange(previous_, 0), shared_.now);
+  if (previous_ != 0) shared_.agent.abandon(std::exchange(previous_, 0), shared_.now);
   if (connection_ == 0) return;
-  shared_.agent->disconnect(std::exchange(connection_, 0), write_end(end), shared_.host.now());
+  shared_.agent.disconnect(std::exchange(connection_, 0), write_end(end), shared_.host.now());
 }
 
 void RdmReceiver::abandon() {
   for (cm::ConnectionId* id : {&previous_, &connection_}) {
-    if (*id != 0) shared_.agent->abandon(std::exchange(*id, 0), shared_.now);
+    if (*id != 0) shared_.agent.abandon(std::exchange(*id, 0), shared_.now);
   }
 }
 

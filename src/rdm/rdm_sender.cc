@@ -60,7 +60,7 @@ RdmSender::RdmSender(Shared& shared, std::uint32_t context, std::shared_ptr<cons
 void RdmSender::on_reply(cm::ConnectionId id, const FlowReply& reply, const wire::CmMad& rep,
                          os::Time now) {
   if (!flow_.has(id)) return;
-  static_cast<void>(shared_.agent->confirm(id, {}, now));
+  static_cast<void>(shared_.agent.confirm(id, {}, now));
   note_received(now);
   if (!flow_.is_open()) {
     const std::uint32_t connection = std::get<wire::CmRep>(rep.message).local_id;
@@ -117,7 +117,7 @@ void RdmSender::leave(const FlowEnd& end, os::Time now) {
 // Packets of the connection manager prove it while none of the flow arrive.
 bool RdmSender::look_for_sign() {
   if (!flow_.is_open()) return true;
-  const os::Time last_received = shared_.agent->last_received(flow_.connection());
+  const os::Time last_received = shared_.agent.last_received(flow_.connection());
   if (last_received <= flow_.last_received()) return false;
   note_received(last_received);
   shared_.flows->emission().activate(flow_.context());

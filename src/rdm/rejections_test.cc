@@ -20,6 +20,8 @@ struct RejectionsTest : ::testing::Test, link::ListenerUser {
   Stranger peer{world};
   std::vector<wire::CmMad> heard;
   std::size_t requests = 0;
+  PortConnections connections{*end->host.agent, end->address.port(), nullptr,
+                              &end->engine->connections()};
 
   void requested(link::ConnectionNumber, link::ConnectionRequest) override { ++requests; }
   void withdrawn(link::ConnectionNumber) override {}
@@ -104,7 +106,7 @@ TEST_F(RejectionsTest, ARequestThatNamesNoEndpointHasReason5) {
 }
 
 TEST_F(RejectionsTest, ARequestOfAProgramOfAnotherVersionHasReason5) {
-  ASSERT_TRUE(end->engine->connections().listen(16, *this));
+  ASSERT_TRUE(connections.listen(16, *this));
   say(1, with_version(program_req(), 5));
   EXPECT_EQ(rejection(), "0/5");
   EXPECT_EQ(requests, 0U);
@@ -125,7 +127,7 @@ TEST_F(RejectionsTest, AReplyOfAnotherVersionHasReason5) {
 
 TEST_F(RejectionsTest, AReplyToAProgramOfAnotherVersionHasReason5) {
   ConnectionEnd program;
-  ASSERT_TRUE(end->engine->connections().request(peer.address, {}, program));
+  ASSERT_TRUE(connections.request(peer.address, {}, program));
   pass(milliseconds(10));
   ASSERT_NE(last<wire::CmReq>(), nullptr);
   say(heard.back().transaction, with_version(rep_to(*last<wire::CmReq>()), 5));

@@ -43,8 +43,10 @@ struct LeavingSources {
 
 // The state of one endpoint. One thread at a time.
 struct Shared {
-  Shared(Host& out, const RdmOptions& chosen, const Introduction& self, Stats& counters)
+  Shared(Host& out, cm::Agent& manager, const RdmOptions& chosen, const Introduction& self,
+         Stats& counters)
       : host(out),
+        agent(manager),
         output(out.output()),
         options(chosen),
         me(self),
@@ -66,6 +68,7 @@ struct Shared {
   }
 
   Host& host;
+  cm::Agent& agent;            // of the port
   roce::PacketOutput& output;  // of the host
   const RdmOptions options;
   const Introduction me;  // without what differs by flow
@@ -76,7 +79,6 @@ struct Shared {
   FreeOperations free_operations;
   FlowTable* flows = nullptr;              // set by the table
   FlowConnections* connections = nullptr;  // set by FlowConnections
-  cm::Agent* agent = nullptr;              // the same
   PairedFlows* pairs = nullptr;            // set by PairedFlows
   NamedOperations named_operations;
   std::vector<EndedReceive> ended_receives;  // that the sink is to hear of

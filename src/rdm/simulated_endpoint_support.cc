@@ -45,9 +45,7 @@ Endpoint::Endpoint(World& in, std::uint8_t number, const RdmOptions& options)
   wanted.name = address;
   wanted.domain = kDomain;
   if (wanted.regions == nullptr) wanted.regions = world.regions.open();
-  engine = std::make_unique<RdmEngine>(
-      host, wanted, RdmEngine::LocalEnd{roce::queue_pair_at(address.port()), 400'000}, host.stats);
-  host.attach(*engine);
+  engine = host.make_engine(wanted);
   log.endpoint = engine.get();
   world.enter(address, *this);
 }

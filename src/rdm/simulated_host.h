@@ -7,6 +7,8 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -55,8 +57,8 @@ class Network : public transport::testing::SimulatedNetwork<Envelope> {
   std::uint64_t packets_ = 0;
 };
 
-// A port with one engine.
-class SimulatedHost final : public Host, roce::PacketOutput {
+// A port with one engine, and their connection manager.
+class SimulatedHost final : public Host, public cm::CmHost, roce::PacketOutput {
  public:
   // The only port of the host of that number.
   SimulatedHost(Network& network, std::uint8_t number, std::size_t mtu, double full)
@@ -69,7 +71,19 @@ class SimulatedHost final : public Host, roce::PacketOutput {
         mtu_(mtu),
         full_(full) {}
 
-  void attach(RdmEngine& engine) { engine_ = &engine; }
+  // The engine, which ends before the host.
+  std::unique_ptr<RdmEngine> make_engine(const RdmOptions& options) {
+    cm::AgentOptions manager;
+    manager.port = address.port();
+    manager.guid = random() | 1;
+    manager.peer_timeout = options.device->peer_timeout;
+    agent.emplace(*this, manager, stats);
+    auto engine = std::make_unique<RdmEngine>(
+        *this, *agent, options, RdmEngine::LocalEnd{roce::queue_pair_at(address.port()), 400'000},
+        stats);
+    engine_ = engine.get();
+    return engine;
+  }
   void arrive(Network::Parcel parcel) { inbox_.push_back(std::move(parcel)); }
   // receive() has something to hand over.
   bool has_news() const { return !inbox_.empty() || !errors_.empty() || !narrowed_.empty(); }
@@ -120,9 +134,13 @@ class SimulatedHost final : public Host, roce::PacketOutput {
 
   const os::SocketAddress address;
   Stats stats;
+  std::optional<cm::Agent> agent;
   std::uint64_t sent = 0;  // packets
 
  private:
+  void send(const cm::Remote& to, cm::ConnectionId, std::span<const std::byte> message) override {
+    engine_->send_cm(to.address, message);
+  }
   // As a port does.
   void take(const Network::Parcel& parcel) {
     wire::Packet packet;

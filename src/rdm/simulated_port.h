@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,9 +43,8 @@ class ConnectedPort final : public link::InboxSink,
     wanted.domain = kDomain;
     wanted.regions = regions.open();
     wanted.takes_flows = false;
-    engine = std::make_unique<RdmEngine>(
-        host, wanted, RdmEngine::LocalEnd{roce::queue_pair_at(port), 400'000}, host.stats);
-    host.attach(*engine);
+    engine = host.make_engine(wanted);
+    connections.emplace(*host.agent, port, nullptr, &engine->connections());
   }
   ~ConnectedPort() override {
     for (const auto& end : ends) end->flow.reset();
@@ -52,18 +52,17 @@ class ConnectedPort final : public link::InboxSink,
   ConnectedPort(const ConnectedPort&) = delete;
   ConnectedPort& operator=(const ConnectedPort&) = delete;
 
-  link::Connections& connections() { return engine->connections(); }
   ConnectionEnd& request(const os::SocketAddress& listener, const Bytes& data = {}) {
     ConnectionEnd& end = *ends.emplace_back(std::make_unique<ConnectionEnd>());
-    end.number = connections().request(listener, data, end).value();
+    end.number = connections->request(listener, data, end).value();
     return end;
   }
   // Accepts a request that `listener` has received; null when its sender is gone.
   ConnectionEnd* accept(ConnectedPort& listener, link::ConnectionNumber request,
                         const Bytes& data = {}) {
     ConnectionEnd& end = *ends.emplace_back(std::make_unique<ConnectionEnd>());
-    listener.connections().forward(request);
-    const auto number = connections().accept(listener.requests.at(request), data, end);
+    listener.connections->forward(request);
+    const auto number = connections->accept(listener.requests.at(request), data, end);
     listener.requests.erase(request);
     if (!number) return ends.pop_back(), nullptr;
     end.number = number.value();
@@ -75,7 +74,7 @@ class ConnectedPort final : public link::InboxSink,
     end.left = true;
     if (end.flow != nullptr) end.flow->give_up(*this);
     end.flow.reset();
-    if (end.failures == 0 && end.ends == 0) connections().disconnect(end.number);
+    if (end.failures == 0 && end.ends == 0) connections->disconnect(end.number);
   }
   link::Outcome send(ConnectionEnd& end, std::uint64_t tag, Bytes& bytes, bool copy = true,
                      bool until_delivered = false) {
@@ -109,6 +108,7 @@ class ConnectedPort final : public link::InboxSink,
 
   SimulatedHost host;
   std::unique_ptr<RdmEngine> engine;
+  std::optional<PortConnections> connections;
   std::vector<std::unique_ptr<ConnectionEnd>> ends;
   std::map<link::ConnectionNumber, link::ConnectionRequest> requests;
   std::vector<link::ConnectionNumber> withdrawn_requests;

@@ -60,10 +60,7 @@ User::User(Network& network, Regions& regions, const Habits& habits, const RdmOp
   wanted.domain = kDomain;
   wanted.regions = regions.open();
   wanted.eager_limit = habits.eager_limit;
-  engine_ = std::make_unique<RdmEngine>(
-      host, wanted, RdmEngine::LocalEnd{roce::queue_pair_at(host.address.port()), 400'000},
-      host.stats);
-  host.attach(*engine_);
+  engine_ = host.make_engine(wanted);
 }
 
 User::~User() {

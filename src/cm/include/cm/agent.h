@@ -94,6 +94,8 @@ class Agent {
   // are forged then, REQs are taken from the second copy on, and so many a second as RequestRates
   // says; others are counted only (kRequestsHeldBack).
   bool take(const Remote& from, std::span<const std::byte> message, Time now);
+  // A message within the host, parsed already, and the bytes behind it.
+  void take(const Remote& from, const wire::CmMad& mad, std::span<const std::byte> more, Time now);
   // The network reports that nothing receives packets at that address, which can be forged.
   // Established connections are probed, attempts do what their ConnectRequest says.
   void unreachable(const Remote& peer, Time now);
@@ -101,9 +103,9 @@ class Agent {
   void advance(Time now);
   // When advance() has something to do; Time::max() when only a call or a message can change that.
   Time due() const;
-  // Reports all events; they are kept until then.
-  void deliver();
-  bool has_events() const;
+  // Reports all events, or those of one carrier's connections; they are kept until then.
+  void deliver(std::optional<Carrier> carrier = std::nullopt);
+  bool has_events(std::optional<Carrier> carrier = std::nullopt) const;
 
   // REQs and SIDR_REQs for `service` are reported to `user`. At most `backlog` requests are
   // undecided or await their RTU: beyond that the oldest ends. A backlog of 0 is one of 1. Errors:
@@ -132,9 +134,9 @@ class Agent {
   Status forward(ConnectionId id, Time now);
   // Takes a REQ that another agent of this host has received from `from`: to be answered by
   // accept() or reject(), without a kRequest; other events of it go to `user`. Errors: EINVAL when
-  // `message` is no REQ, EALREADY when that request, or a connection with its communication id or
+  // `request` is no REQ, EALREADY when that request, or a connection with its communication id or
   // queue pair, lives here, EUSERS.
-  Result<ConnectionId> adopt(const Remote& from, std::span<const std::byte> message, User& user,
+  Result<ConnectionId> adopt(const Remote& from, const wire::CmMad& request, User& user,
                              void* context, Time now);
   // Answers a REQ or a REP by a REJ, with up to 404 bytes of data: those that do not fit into its
   // 148 stand behind the MAD. Errors: ENOENT, EINVAL.
@@ -179,6 +181,8 @@ class Agent {
   // For AcceptRequest::credits of another agent. Any thread may use it, also after the agent's end.
   std::shared_ptr<RequestCredits> credits() const;
 
+  // AgentOptions::guid.
+  std::uint64_t guid() const;
   // Connections in any state but TimeWait; those and the ids that rest.
   std::size_t connections() const;
   std::size_t entries() const;

@@ -25,17 +25,29 @@ struct RequestRates {
   unsigned per_second = 250;  // that come back without an established connection
 };
 
+// When the answers to a REQ are repeated, and when they have failed.
+struct AnswerTimes {
+  // REP, repeated by timer at most AgentOptions::most_replies times. `limit`: also of failed
+  // attempts.
+  RepeatTimes replies{std::chrono::milliseconds(250), std::chrono::seconds(2),
+                      std::chrono::seconds(8)};
+  // An undecided request whose REQ is not repeated for so long has failed.
+  std::chrono::nanoseconds undecided_limit = std::chrono::seconds(30);
+};
+
+// For messages that cannot get lost, to processes that their user watches.
+inline constexpr RepeatTimes kNoRepetition{std::chrono::nanoseconds::max(),
+                                           std::chrono::nanoseconds::max(),
+                                           std::chrono::nanoseconds::max()};
+
 struct AgentOptions {
   std::uint16_t port = 0;  // UDP port of the manager: the upper half of its communication ids
   std::uint64_t guid = 0;  // of this instance, drawn at random: the CA GUID of its messages
-  // REP, repeated by timer at most `most_replies` times. `limit`: also of failed attempts.
-  RepeatTimes replies{std::chrono::milliseconds(250), std::chrono::seconds(2),
-                      std::chrono::seconds(8)};
+  AnswerTimes packets;
+  AnswerTimes mailbox{kNoRepetition, std::chrono::nanoseconds::max()};
   unsigned most_replies = 3;
   RepeatTimes disconnects{std::chrono::milliseconds(10), std::chrono::milliseconds(500),
                           std::chrono::seconds(2)};
-  // An undecided request whose REQ is not repeated for so long has failed.
-  std::chrono::nanoseconds undecided_limit = std::chrono::seconds(30);
   // A communication id rests so long after the end of its connection (IBTA 12.9.8.4).
   std::chrono::nanoseconds time_wait = std::chrono::milliseconds(100);
   // Liveness of the peers of established connections that ask for it (ConnectRequest::watched):

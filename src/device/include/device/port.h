@@ -13,13 +13,13 @@
 #include "base/result.h"
 #include "base/stats.h"
 #include "base/types.h"
-#include "link/connection.h"
 #include "link/flow.h"
 #include "link/inbox.h"
 #include "link/membership.h"
 #include "link/service.h"
 #include "os/socket_address.h"
 #include "os/wake_set.h"
+#include "rdm/port_connections.h"
 
 namespace weft::link {
 struct Place;
@@ -66,7 +66,7 @@ class Port {
   // Has the time of a connection wake the threads that sleep.
   void wake_for_connections();
   // The connections of a port that is connected, or listens.
-  link::Connections& connections() { return *connections_; }
+  rdm::PortConnections& connections();
   // A control message has arrived from a source, which has that address: it concerns a connection,
   // or the source is refused.
   void take_control(link::InboxSink& sink, const link::Arrival& arrival,
@@ -108,7 +108,6 @@ class Port {
   const std::shared_ptr<Stats> stats_;
   os::WakeSet wake_;
   std::unique_ptr<Parts> parts_;
-  link::Connections* connections_ = nullptr;
   link::Inbox* inbox_ = nullptr;
 };
 

@@ -8,12 +8,12 @@
 
 #include "base/result.h"
 #include "base/stats.h"
-#include "link/connection.h"
 #include "link/flow.h"
 #include "link/inbox.h"
 #include "os/clock.h"
 #include "rdm/host.h"
 #include "rdm/options.h"
+#include "rdm/port_connections.h"
 #include "roce/packet_handler.h"
 
 namespace weft::rdm {
@@ -36,8 +36,10 @@ class RdmEngine final : public roce::PacketHandler {
     std::uint32_t queue_pair = 0;
     std::uint32_t room = 0;
   };
-  // Packets are counted in `stats`. Host and stats outlive the engine.
-  RdmEngine(Host& host, const RdmOptions& options, const LocalEnd& identity, Stats& stats);
+  // `agent` is the connection manager of the port, whose packets leave by send_cm(). Packets are
+  // counted in `stats`. Host, agent and stats outlive the engine.
+  RdmEngine(Host& host, cm::Agent& agent, const RdmOptions& options, const LocalEnd& identity,
+            Stats& stats);
   ~RdmEngine();
   RdmEngine(const RdmEngine&) = delete;
   RdmEngine& operator=(const RdmEngine&) = delete;
@@ -47,7 +49,9 @@ class RdmEngine final : public roce::PacketHandler {
   // others of Host::path_to(), EUSERS.
   Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer);
   // The connections of programs. Their flows belong to no peer of connect().
-  link::Connections& connections();
+  LinkConnections& connections();
+  // Sends a message of the connection manager.
+  void send_cm(const os::SocketAddress& to, std::span<const std::byte> message);
 
   // What link::Inbox says of these.
   unsigned poll(link::InboxSink& sink);
