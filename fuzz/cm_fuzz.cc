@@ -92,22 +92,17 @@ class Undecided final : public link::ListenerUser {
 // The connection manager of an endpoint, which sends its messages.
 struct Manager final : cm::CmHost {
   Manager(std::uint16_t port, const Options& timeouts)
-      : agent(*this, options(port, timeouts), stats) {}
-  cm::AgentOptions options(std::uint16_t port, const Options& timeouts) {
-    cm::AgentOptions chosen;
-    chosen.port = port;
-    chosen.guid = random() | 1;
-    chosen.peer_timeout = timeouts.peer_timeout;
-    return chosen;
-  }
-  void send(const cm::Remote& to, cm::ConnectionId, std::span<const std::byte> message) override {
-    sender->send_cm(to.address, message);
+      : agent(*this, {.port = port, .guid = random() | 1, .peer_timeout = timeouts.peer_timeout},
+              stats) {}
+  void send(const cm::Remote& to, cm::ConnectionId id,
+            std::span<const std::byte> message) override {
+    sender->send(to.address, id, message);
   }
   std::uint64_t random() override { return os::random_number(); }
 
   Stats stats;
   cm::Agent agent;
-  udp::RdEndpoint* sender = nullptr;
+  rdm::LinkConnections* sender = nullptr;
 };
 
 // An endpoint, which listens, an acceptor beside it, and a peer that it has sent a REQ to. The peer
@@ -128,9 +123,9 @@ class Scene {
       ports_[i] = std::move(roce::PacketPort::open(std::move(socket), wake_, {})).value();
       managers_[i] = std::make_unique<Manager>(addresses_[i].port(), timeouts_);
       endpoints_[i] = std::make_unique<udp::RdEndpoint>(*ports_[i], managers_[i]->agent, options);
-      managers_[i]->sender = endpoints_[i].get();
+      managers_[i]->sender = &endpoints_[i]->connections();
       connections_[i].emplace(managers_[i]->agent, addresses_[i].port(), nullptr,
-                              &endpoints_[i]->connections());
+                              managers_[i]->sender);
     }
     require(connections_[0]->listen(8, undecided_).ok(), "no listener");
   }

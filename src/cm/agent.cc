@@ -157,6 +157,8 @@ Status Agent::delay(ConnectionId id, std::uint8_t timeout, Time now) {
   return state_->passive.delay(id, timeout, now);
 }
 
+bool Agent::is_undecided(ConnectionId id) const { return state_->passive.undecided(id) != nullptr; }
+
 Status Agent::forward(ConnectionId id, Time now) { return state_->passive.forward(id, now); }
 
 Result<ConnectionId> Agent::adopt(const Remote& from, const wire::CmMad& request, User& user,

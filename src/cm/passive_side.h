@@ -19,6 +19,8 @@ class PassiveSide {
 
   Status claim(ConnectionId id, User& user, void* context);
   Status accept(ConnectionId id, const AcceptRequest& reply, User& user, void* context, Time now);
+  // Null when that is no undecided request.
+  CmConnection* undecided(ConnectionId id);
   Status delay(ConnectionId id, std::uint8_t timeout, Time now);
   Status forward(ConnectionId id, Time now);
   Result<ConnectionId> adopt(const CmArrival& arrival, User& user, void* context);
@@ -28,7 +30,6 @@ class PassiveSide {
   void on_rtu(const CmArrival& arrival, const wire::CmRtu& rtu);
 
  private:
-  CmConnection* undecided(ConnectionId id);
   void end_half_open(CmConnection& connection, Time now);
   void on_repeated_req(CmConnection& connection, Time now);
   void reject_again(const CmConnection& connection, Time now);

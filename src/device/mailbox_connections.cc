@@ -255,12 +255,8 @@ void MailboxConnections::handle(const cm::CmEvent& event) {
     ends_.erase(event.id);
     return user.ended();
   }
-  std::vector<std::byte> data;
-  if (event.kind == kRejected) {
-    const auto& rej = std::get<wire::CmRej>(event.mad->message);
-    if (rej.reason == wire::CmReason::kConsumer) data = rdm::read_rejection(rej.data, event.more);
-  }
-  fail(event.id, rdm::error_of(event, end->stage == EndStage::kAsked), data);
+  const auto [error, data] = rdm::failure_of(event, end->stage == EndStage::kAsked);
+  fail(event.id, error, data);
 }
 
 void MailboxConnections::on_request(const cm::CmEvent& event, link::ListenerUser& listener) {
@@ -362,7 +358,7 @@ void MailboxConnections::check(bool at_once, const std::function<void()>& take_i
   send_again();
   if (!at_once && now < next_check_) return;
   next_check_ = now + kBetweenChecks;
-  for (const cm::ConnectionId id : undecided_.remove_abandoned(mads_, now)) {
+  for (const cm::ConnectionId id : undecided_.remove_abandoned(agent_, mads_, now)) {
     agent_.abandon(id, now);
     listener_->withdrawn(id);
   }

@@ -47,13 +47,12 @@ class MailboxConnections final : public rdm::LinkConnections, cm::User, link::Fl
                                         link::ConnectionUser& user) override;
   bool disconnect(link::ConnectionNumber number) override;
   void on_request(const cm::CmEvent& event, link::ListenerUser& listener) override;
-  void forget_request(link::ConnectionNumber request) override { undecided_.erase(request); }
+  void send(const os::SocketAddress& to, cm::ConnectionId id,
+            std::span<const std::byte> message) override;
   os::Time now() override { return os::coarse_now(); }
   // Withdraws its attempts by REJs to their listeners: the port ends.
   void withdraw();
 
-  // Sends a message of the connection manager. As cm::CmHost says.
-  void send(const os::SocketAddress& to, cm::ConnectionId id, std::span<const std::byte> message);
   // A control message of a source, which has that address. False when the source is to be refused.
   bool take(std::uint32_t source, const os::SocketAddress& address,
             std::span<const std::byte> message);

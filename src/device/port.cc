@@ -35,14 +35,6 @@ using FlowResult = Result<std::unique_ptr<link::Flow>>;
 // Bytes that a control message may have at most; a longer one is not read.
 constexpr std::size_t kMaxControlBytes = 1024;
 
-cm::AgentOptions agent_options(const PortSetup& setup) {
-  cm::AgentOptions options;
-  options.port = setup.name.port();
-  options.guid = os::random_number() | 1;  // 0 names no endpoint
-  options.peer_timeout = setup.options->peer_timeout;
-  return options;
-}
-
 }  // namespace
 
 // Messages of the connection manager leave by the link that they are for.
@@ -52,7 +44,11 @@ struct Port::Parts final : cm::CmHost {
       : device(std::move(its_device)),
         stats(its_stats),
         wake(its_wake),
-        agent(*this, agent_options(setup), stats) {}
+        agent(*this,
+              {.port = setup.name.port(),
+               .guid = os::random_number() | 1,  // 0 names no endpoint
+               .peer_timeout = setup.options->peer_timeout},
+              stats) {}
   // Connections and links end in the reverse order of their making: the last messages of
   // connections go through the mailbox, which peers find until the network has ended.
   ~Parts() {
@@ -66,7 +62,7 @@ struct Port::Parts final : cm::CmHost {
 
   void send(const cm::Remote& to, cm::ConnectionId id,
             std::span<const std::byte> message) override {
-    if (to.carrier == cm::Carrier::kPackets) return remote->send_cm(to.address, message);
+    if (to.carrier == cm::Carrier::kPackets) return far_connections->send(to.address, id, message);
     near_connections->send(to.address, id, message);
   }
   std::uint64_t random() override { return os::random_number(); }
@@ -162,9 +158,10 @@ struct Port::Parts final : cm::CmHost {
     wanted.first_source = first_source;
     wanted.remote_peer_seen = setup.remote_peer_seen;
     auto endpoint = std::make_unique<udp::RdEndpoint>(*packets, agent, wanted);
-    remote = endpoint.get();
+    far_connections = &endpoint->connections();
+    Status attached = endpoint->attached();
     links.push_back(std::move(endpoint));
-    return remote->attached();
+    return attached;
   }
 
   link::Inbox* join_inboxes() {
@@ -175,21 +172,20 @@ struct Port::Parts final : cm::CmHost {
   }
 
   void open_connections(const PortSetup& setup) {
-    rdm::LinkConnections* const far = remote != nullptr ? &remote->connections() : nullptr;
-    if (mailbox != nullptr) open_near(setup, far);
+    if (mailbox != nullptr) open_near(setup);
     rdm::LinkConnections* const near = near_connections ? &*near_connections : nullptr;
-    connections.emplace(agent, setup.name.port(), near, far);
+    connections.emplace(agent, setup.name.port(), near, far_connections);
   }
 
-  void open_near(const PortSetup& setup, rdm::LinkConnections* far) {
+  void open_near(const PortSetup& setup) {
     shm::MadSink sent;
     if (recorder != nullptr) {
       sent = [this](const os::SocketAddress& to, std::span<const std::byte> datagram) {
         recorder->record_datagram(wire::CaptureDirection::kSent, to, datagram);
       };
     }
-    near_connections.emplace(agent, *links.front(), mailbox->sender(), *setup.options, far, sent,
-                             stats);
+    near_connections.emplace(agent, *links.front(), mailbox->sender(), *setup.options,
+                             far_connections, sent, stats);
   }
 
   // Whether it belongs to a connection within the host. The sender may write on: a copy is checked.
@@ -236,7 +232,7 @@ struct Port::Parts final : cm::CmHost {
   capture::Recorder* recorder = nullptr;  // of the mailbox, if wanted
   std::unique_ptr<link::Inbox> joint = nullptr;
   cm::Agent agent;
-  udp::RdEndpoint* remote = nullptr;  // the last of the links, if it is reliable
+  rdm::LinkConnections* far_connections = nullptr;
   std::optional<MailboxConnections> near_connections = {};
   std::optional<rdm::PortConnections> connections = {};
   os::Time searched_at{};
@@ -287,7 +283,7 @@ bool Port::connections_are_due() const { return parts_->due() <= os::coarse_now(
 
 // A reliable endpoint of the network sets its own time whenever it falls asleep.
 bool Port::fall_asleep() {
-  parts_->remote != nullptr ? wake_.silence() : wake_.wake_in(os::Timer::kNever);
+  parts_->far_connections != nullptr ? wake_.silence() : wake_.wake_in(os::Timer::kNever);
   const bool quiet = inbox_->fall_asleep();
   wake_for_connections();
   return quiet;

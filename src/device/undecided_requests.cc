@@ -14,7 +14,9 @@ constexpr std::size_t kLooksAtOnce = 64;
 
 }  // namespace
 
-std::vector<cm::ConnectionId> UndecidedRequests::remove_abandoned(MadOutbox& mads, os::Time now) {
+std::vector<cm::ConnectionId> UndecidedRequests::remove_abandoned(const cm::Agent& agent,
+                                                                  MadOutbox& mads, os::Time now) {
+  std::erase_if(requests_, [&](const auto& each) { return !agent.is_undecided(each.first); });
   std::vector<cm::ConnectionId> abandoned;
   for (std::size_t looks = std::min(kLooksAtOnce, requests_.size()); looks != 0; --looks) {
     auto next = requests_.upper_bound(last_);

@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "cm/event.h"
+#include "cm/agent.h"
 #include "mad_outbox.h"
 #include "os/clock.h"
 #include "os/socket_address.h"
@@ -20,11 +20,10 @@ class UndecidedRequests {
   void add(cm::ConnectionId id, const os::SocketAddress& from, os::Time now) {
     requests_[id] = {from, now};
   }
-  // Decided. False when there was no such request.
-  bool erase(cm::ConnectionId id) { return requests_.erase(id) != 0; }
-  // Removes those whose requester has no mailbox any more. Checks each at most once in 100 ms, and
-  // at most 64 in one call.
-  std::vector<cm::ConnectionId> remove_abandoned(MadOutbox& mads, os::Time now);
+  // Removes those whose requester has no mailbox any more, and returns them. Checks each at most
+  // once in 100 ms, and at most 64 in one call. Forgets those that are decided.
+  std::vector<cm::ConnectionId> remove_abandoned(const cm::Agent& agent, MadOutbox& mads,
+                                                 os::Time now);
 
  private:
   struct UndecidedEntry {

@@ -58,7 +58,7 @@ struct Peer final : cm::CmHost {
   std::optional<cm::Agent> agent;
   std::optional<PortConnections> connections;
   std::unique_ptr<RdEndpoint> endpoint;
-  RdEndpoint* sender = nullptr;  // of the manager's messages, also while it ends
+  rdm::LinkConnections* sender = nullptr;  // of the manager's messages, also while it ends
   std::vector<std::unique_ptr<link::Flow>> flows;
 
   explicit Peer(const RdmOptions& wanted = {}, const os::SocketAddress& at = os::loopback(0),
@@ -70,14 +70,15 @@ struct Peer final : cm::CmHost {
     port = std::move(roce::PacketPort::open(std::move(socket).value(), wake,
                                             {capture, nullptr, RdEndpoint::kArrivals, &stats}))
                .value();
-    cm::AgentOptions manager;
-    manager.port = address.port();
-    manager.guid = random() | 1;
-    manager.peer_timeout = options.device->peer_timeout;
-    agent.emplace(*this, manager, stats);
+    agent.emplace(*this,
+                  cm::AgentOptions{.port = address.port(),
+                                   .guid = random() | 1,
+                                   .peer_timeout = options.device->peer_timeout},
+                  stats);
     endpoint = std::make_unique<RdEndpoint>(*port, *agent, options);
-    log.endpoint = sender = endpoint.get();
-    connections.emplace(*agent, address.port(), nullptr, &endpoint->connections());
+    log.endpoint = endpoint.get();
+    sender = &endpoint->connections();
+    connections.emplace(*agent, address.port(), nullptr, sender);
   }
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;
@@ -110,8 +111,9 @@ struct Peer final : cm::CmHost {
     endpoint->poll(log);
     for (const auto& flow : flows) flow->progress(ends);
   }
-  void send(const cm::Remote& to, cm::ConnectionId, std::span<const std::byte> message) override {
-    sender->send_cm(to.address, message);
+  void send(const cm::Remote& to, cm::ConnectionId id,
+            std::span<const std::byte> message) override {
+    sender->send(to.address, id, message);
   }
   std::uint64_t random() override { return os::random_number(); }
 };

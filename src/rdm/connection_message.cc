@@ -43,9 +43,11 @@ std::vector<std::byte> read_rejection(std::span<const std::byte> data,
   return {all.begin() + kLengthBytes, all.begin() + kLengthBytes + static_cast<long>(length)};
 }
 
-int error_of(const cm::CmEvent& end, bool requester) {
-  if (!requester) return ECONNABORTED;
-  return end.kind == cm::EventKind::kTimedOut ? ETIMEDOUT : ECONNREFUSED;
+AttemptFailure failure_of(const cm::CmEvent& end, bool requester) {
+  if (!requester) return {ECONNABORTED, {}};
+  if (end.kind == cm::EventKind::kTimedOut) return {ETIMEDOUT, {}};
+  if (end.kind != cm::EventKind::kRejected) return {ECONNREFUSED, {}};
+  return {ECONNREFUSED, read_rejection(std::get<wire::CmRej>(end.mad->message).data, end.more)};
 }
 
 }  // namespace weft::rdm

@@ -35,10 +35,13 @@ TEST(ConnectionMessage, ALengthBeyondTheMessageMeansNoData) {
 TEST(ConnectionMessage, TheEndOfAnAttemptHasTheErrorOfItsSide) {
   cm::CmEvent end;
   end.kind = cm::EventKind::kTimedOut;
-  EXPECT_EQ(error_of(end, true), ETIMEDOUT);
-  EXPECT_EQ(error_of(end, false), ECONNABORTED);
+  EXPECT_EQ(failure_of(end, true).error, ETIMEDOUT);
+  EXPECT_EQ(failure_of(end, false).error, ECONNABORTED);
   end.kind = cm::EventKind::kRejected;
-  EXPECT_EQ(error_of(end, true), ECONNREFUSED);
+  wire::CmMad rejection;
+  rejection.message = wire::CmRej{};
+  end.mad = &rejection;
+  EXPECT_EQ(failure_of(end, true).error, ECONNREFUSED);
 }
 
 }  // namespace

@@ -50,10 +50,6 @@ Result<std::unique_ptr<link::Flow>> RdmEngine::connect(const os::SocketAddress& 
 
 LinkConnections& RdmEngine::connections() { return *pairs_; }
 
-void RdmEngine::send_cm(const os::SocketAddress& to, std::span<const std::byte> message) {
-  connections_->send(to, message);
-}
-
 unsigned RdmEngine::poll(link::InboxSink& sink) {
   Shared& shared = *shared_;
   Emission& emission = flows_->emission();

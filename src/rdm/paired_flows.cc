@@ -206,15 +206,10 @@ void PairedFlows::on_end(Context& context, const cm::CmEvent& event) {
   if (parts && pair.phase == PairPhase::kAccepted) open(context, {});
   pair.connection = 0;
   if (pair.phase == PairPhase::kAsking || pair.phase == PairPhase::kAccepted) {
-    const auto* rej = event.kind == cm::EventKind::kRejected
-                          ? std::get_if<wire::CmRej>(&event.mad->message)
-                          : nullptr;
-    const bool requester = pair.phase == PairPhase::kAsking;
-    const auto data = rej != nullptr && requester ? read_rejection(rej->data, event.more)
-                                                  : std::vector<std::byte>();
+    const auto [error, data] = failure_of(event, pair.phase == PairPhase::kAsking);
     link::ConnectionUser& user = *pair.user;
     remove(context);
-    return user.failed(error_of(event, requester), data);
+    return user.failed(error, data);
   }
   if (parts) {
     context.out->leave(end_of(event.mad), shared_.now);

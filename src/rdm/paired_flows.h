@@ -31,6 +31,10 @@ class PairedFlows final : public LinkConnections, cm::User {
   // answered. source_closed() is not called for its source.
   bool disconnect(link::ConnectionNumber number) override;
   void on_request(const cm::CmEvent& event, link::ListenerUser& listener) override;
+  void send(const os::SocketAddress& to, cm::ConnectionId,
+            std::span<const std::byte> message) override {
+    manager_.send(to, message);
+  }
   os::Time now() override { return shared_.host.now(); }
 
   // A request of the pair of that context has arrived: the peer has the REP.

@@ -59,7 +59,6 @@ void PortConnections::set_backlog(std::size_t backlog) {
 }
 
 void PortConnections::reject(link::ConnectionNumber request, std::span<const std::byte> data) {
-  forget_request(request);
   static_cast<void>(
       agent_.reject(request, wire::CmReason::kConsumer, write_rejection(data), now()));
 }
@@ -69,12 +68,7 @@ void PortConnections::delay(link::ConnectionNumber request) {
 }
 
 void PortConnections::forward(link::ConnectionNumber request) {
-  forget_request(request);
   static_cast<void>(agent_.forward(request, now()));
-}
-
-void PortConnections::forget_request(link::ConnectionNumber request) {
-  if (same_host_ != nullptr) same_host_->forget_request(request);
 }
 
 void PortConnections::handle(const cm::CmEvent& event) {
@@ -82,7 +76,6 @@ void PortConnections::handle(const cm::CmEvent& event) {
   const bool within_host = event.remote.carrier == cm::Carrier::kMailbox;
   if (event.kind == kRequest || event.kind == kResolve)
     return (within_host ? same_host_ : remote_)->on_request(event, *user_);
-  forget_request(event.id);
   user_->withdrawn(event.id);
 }
 

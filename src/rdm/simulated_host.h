@@ -73,11 +73,11 @@ class SimulatedHost final : public Host, public cm::CmHost, roce::PacketOutput {
 
   // The engine, which ends before the host.
   std::unique_ptr<RdmEngine> make_engine(const RdmOptions& options) {
-    cm::AgentOptions manager;
-    manager.port = address.port();
-    manager.guid = random() | 1;
-    manager.peer_timeout = options.device->peer_timeout;
-    agent.emplace(*this, manager, stats);
+    agent.emplace(*this,
+                  cm::AgentOptions{.port = address.port(),
+                                   .guid = random() | 1,
+                                   .peer_timeout = options.device->peer_timeout},
+                  stats);
     auto engine = std::make_unique<RdmEngine>(
         *this, *agent, options, RdmEngine::LocalEnd{roce::queue_pair_at(address.port()), 400'000},
         stats);
@@ -138,8 +138,9 @@ class SimulatedHost final : public Host, public cm::CmHost, roce::PacketOutput {
   std::uint64_t sent = 0;  // packets
 
  private:
-  void send(const cm::Remote& to, cm::ConnectionId, std::span<const std::byte> message) override {
-    engine_->send_cm(to.address, message);
+  void send(const cm::Remote& to, cm::ConnectionId id,
+            std::span<const std::byte> message) override {
+    engine_->connections().send(to.address, id, message);
   }
   // As a port does.
   void take(const Network::Parcel& parcel) {

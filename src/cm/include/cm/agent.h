@@ -128,6 +128,8 @@ class Agent {
   // Answers a REQ by a REP. Events go to `user` from now on. Errors: ENOENT when the request has
   // ended meanwhile, EINVAL.
   Status accept(ConnectionId id, const AcceptRequest& reply, User& user, void* context, Time now);
+  // A REQ awaits accept(), reject() or forward().
+  bool is_undecided(ConnectionId id) const;
   // Another agent of this host adopts an undecided request: nothing is sent, reported or answered
   // any more. The other agent counts an MRA of delay() by AcceptRequest::delayed.
   // Errors: ENOENT.

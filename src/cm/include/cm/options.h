@@ -43,7 +43,7 @@ inline constexpr RepeatTimes kNoRepetition{std::chrono::nanoseconds::max(),
 struct AgentOptions {
   std::uint16_t port = 0;  // UDP port of the manager: the upper half of its communication ids
   std::uint64_t guid = 0;  // of this instance, drawn at random: the CA GUID of its messages
-  AnswerTimes packets;
+  AnswerTimes packets = {};
   AnswerTimes mailbox{kNoRepetition, std::chrono::nanoseconds::max()};
   unsigned most_replies = 3;
   RepeatTimes disconnects{std::chrono::milliseconds(10), std::chrono::milliseconds(500),
@@ -60,8 +60,8 @@ struct AgentOptions {
   std::chrono::nanoseconds suspect_timeout = std::chrono::seconds(1);
   // REJ of an unknown service, connection or packet, of a REQ that is refused by refuse() or
   // repeated; DREP, APR and SIDR_REP of an unknown one.
-  AnswerRates answers;
-  RequestRates requests;
+  AnswerRates answers = {};
+  RequestRates requests = {};
 };
 
 }  // namespace weft::cm

@@ -26,8 +26,8 @@ class RdEndpoint final : public link::Inbox, public link::PortLink, rdm::Host {
   // Of a port for it; more take memory, and its trains need few.
   static constexpr std::size_t kArrivals = 8;
 
-  // The port outlives it, and has neither an endpoint nor a manager of connections. So does the
-  // connection manager, whose packets send_cm() sends.
+  // The port outlives it, and has neither an endpoint nor a manager of connections. So does
+  // `agent`, whose packets leave by connections().
   RdEndpoint(roce::PacketPort& port, cm::Agent& agent, const rdm::RdmOptions& options);
   ~RdEndpoint() override;
   // Whether it gets the packets of its queue pairs. Errors: those of roce::PacketPort::attach().
@@ -39,9 +39,6 @@ class RdEndpoint final : public link::Inbox, public link::PortLink, rdm::Host {
     return engine_.connect(peer);
   }
   rdm::LinkConnections& connections() { return engine_.connections(); }
-  void send_cm(const os::SocketAddress& to, std::span<const std::byte> message) {
-    engine_.send_cm(to, message);
-  }
 
   unsigned poll(link::InboxSink& sink) override { return engine_.poll(sink); }
   bool accept(link::InboxSink& sink, const link::Offer& offer, std::span<const LocalRange> sges,

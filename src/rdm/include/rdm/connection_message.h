@@ -25,7 +25,11 @@ std::vector<std::byte> write_rejection(std::span<const std::byte> data);
 std::vector<std::byte> read_rejection(std::span<const std::byte> data,
                                       std::span<const std::byte> more);
 
-// The errno of the end of an attempt, as link::ConnectionUser::failed() has them.
-int error_of(const cm::CmEvent& end, bool requester);
+// The end of an attempt, for link::ConnectionUser::failed().
+struct AttemptFailure {
+  int error = 0;
+  std::vector<std::byte> data;  // of the program that has rejected it
+};
+AttemptFailure failure_of(const cm::CmEvent& end, bool requester);
 
 }  // namespace weft::rdm

@@ -36,8 +36,8 @@ class RdmEngine final : public roce::PacketHandler {
     std::uint32_t queue_pair = 0;
     std::uint32_t room = 0;
   };
-  // `agent` is the connection manager of the port, whose packets leave by send_cm(). Packets are
-  // counted in `stats`. Host, agent and stats outlive the engine.
+  // `agent` is the connection manager of the port, whose packets leave by connections(). Packets
+  // are counted in `stats`. Host, agent and stats outlive the engine.
   RdmEngine(Host& host, cm::Agent& agent, const RdmOptions& options, const LocalEnd& identity,
             Stats& stats);
   ~RdmEngine();
@@ -50,8 +50,6 @@ class RdmEngine final : public roce::PacketHandler {
   Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer);
   // The connections of programs. Their flows belong to no peer of connect().
   LinkConnections& connections();
-  // Sends a message of the connection manager.
-  void send_cm(const os::SocketAddress& to, std::span<const std::byte> message);
 
   // What link::Inbox says of these.
   unsigned poll(link::InboxSink& sink);

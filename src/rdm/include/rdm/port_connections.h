@@ -27,8 +27,9 @@ class LinkConnections {
   virtual bool disconnect(link::ConnectionNumber number) = 0;
   // A REQ or SIDR_REQ for the listener of the port: reports or refuses it.
   virtual void on_request(const cm::CmEvent& event, link::ListenerUser& listener) = 0;
-  // A request is decided, or has ended.
-  virtual void forget_request(link::ConnectionNumber) {}
+  // Sends a message of the port's connection manager, as cm::CmHost::send() says.
+  virtual void send(const os::SocketAddress& to, cm::ConnectionId id,
+                    std::span<const std::byte> message) = 0;
   virtual os::Time now() = 0;
 
  protected:
@@ -85,7 +86,6 @@ class PortConnections final : cm::User {
     return request.within_host ? same_host_ : remote_;
   }
   os::Time now() const { return (remote_ != nullptr ? remote_ : same_host_)->now(); }
-  void forget_request(link::ConnectionNumber request);
 
   cm::Agent& agent_;
   const std::uint16_t port_;
