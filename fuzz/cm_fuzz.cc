@@ -89,22 +89,6 @@ class Undecided final : public link::ListenerUser {
   std::deque<std::pair<link::ConnectionNumber, link::ConnectionRequest>> requests;
 };
 
-// The connection manager of an endpoint, which sends its messages.
-struct Manager final : cm::CmHost {
-  Manager(std::uint16_t port, const Options& timeouts)
-      : agent(*this, {.port = port, .guid = random() | 1, .peer_timeout = timeouts.peer_timeout},
-              stats) {}
-  void send(const cm::Remote& to, cm::ConnectionId id,
-            std::span<const std::byte> message) override {
-    sender->send(to.address, id, message);
-  }
-  std::uint64_t random() override { return os::random_number(); }
-
-  Stats stats;
-  cm::Agent agent;
-  rdm::LinkConnections* sender = nullptr;
-};
-
 // An endpoint, which listens, an acceptor beside it, and a peer that it has sent a REQ to. The peer
 // knows what it was told, and guesses.
 class Scene {
@@ -121,11 +105,9 @@ class Scene {
       auto socket = std::move(os::UdpSocket::bind(host_, roce::kReliableSocket)).value();
       addresses_[i] = options.name = socket.address();
       ports_[i] = std::move(roce::PacketPort::open(std::move(socket), wake_, {})).value();
-      managers_[i] = std::make_unique<Manager>(addresses_[i].port(), timeouts_);
-      endpoints_[i] = std::make_unique<udp::RdEndpoint>(*ports_[i], managers_[i]->agent, options);
-      managers_[i]->sender = &endpoints_[i]->connections();
-      connections_[i].emplace(managers_[i]->agent, addresses_[i].port(), nullptr,
-                              managers_[i]->sender);
+      connections_[i].emplace(addresses_[i].port(), timeouts_.peer_timeout, os::random_number,
+                              stats_);
+      endpoints_[i] = std::make_unique<udp::RdEndpoint>(*ports_[i], *connections_[i], options);
     }
     require(connections_[0]->listen(8, undecided_).ok(), "no listener");
   }
@@ -333,7 +315,7 @@ class Scene {
   Ends ends_;
   os::WakeSet wake_ = std::move(os::WakeSet::create()).value();
   std::array<std::unique_ptr<roce::PacketPort>, 2> ports_;
-  std::array<std::unique_ptr<Manager>, 2> managers_;
+  Stats stats_;
   std::array<std::optional<rdm::PortConnections>, 2> connections_;
   std::array<std::unique_ptr<udp::RdEndpoint>, 2> endpoints_;
   const std::unique_ptr<udp::RdEndpoint>& endpoint_ = endpoints_[0];

@@ -95,7 +95,7 @@ inline std::string failure(int error, const std::string& data = {}) {
 }
 
 // A mailbox with its connections.
-struct Party final : link::InboxSink, link::ListenerUser, cm::CmHost {
+struct Party final : link::InboxSink, link::ListenerUser {
   os::SocketAddress address;
   Options options;
   Stats stats;
@@ -103,9 +103,8 @@ struct Party final : link::InboxSink, link::ListenerUser, cm::CmHost {
   shm::Sender sender;
   std::map<std::uint32_t, os::SocketAddress> senders;
   std::map<std::uint32_t, Program*> programs;
-  std::optional<cm::Agent> agent;
-  std::optional<MailboxConnections> mailbox_connections;
   std::optional<rdm::PortConnections> connections;
+  std::optional<MailboxConnections> mailbox_connections;
   std::vector<std::pair<link::ConnectionNumber, link::ConnectionRequest>> requests;
   std::vector<link::ConnectionNumber> withdrawals;
   int refusals = 0;
@@ -121,15 +120,11 @@ struct Party final : link::InboxSink, link::ListenerUser, cm::CmHost {
     box.sender.geometry = shm::kConnectionGeometry;
     mailbox = std::move(shm::Mailbox::create(box)).value();
     sender = mailbox->sender();
-    cm::AgentOptions manager;
-    manager.port = port;
-    manager.guid = random();
-    agent.emplace(*this, manager, stats);
-    mailbox_connections.emplace(*agent, *mailbox, mailbox->sender(), options, nullptr,
-                                shm::MadSink(), stats);
-    connections.emplace(*agent, port, &*mailbox_connections, nullptr);
+    connections.emplace(port, options.peer_timeout, os::random_number, stats);
+    mailbox_connections.emplace(*connections, *mailbox, mailbox->sender(), options, shm::MadSink(),
+                                stats);
   }
-  ~Party() override { mailbox_connections->withdraw(); }
+  ~Party() override = default;
 
   void source_opened(std::uint32_t source, const os::SocketAddress& from) override {
     senders[source] = from;
@@ -157,12 +152,6 @@ struct Party final : link::InboxSink, link::ListenerUser, cm::CmHost {
     requests.emplace_back(number, std::move(request));
   }
   void withdrawn(link::ConnectionNumber number) override { withdrawals.push_back(number); }
-
-  void send(const cm::Remote& to, cm::ConnectionId id,
-            std::span<const std::byte> message) override {
-    mailbox_connections->send(to.address, id, message);
-  }
-  std::uint64_t random() override { return os::random_number(); }
 
   unsigned poll() { return mailbox->poll(*this); }
   void check() {

@@ -20,6 +20,9 @@ namespace {
 constexpr std::uint32_t kContextMask = 0xFF'FFFF;
 // Each end costs system calls, and many wait for answers where many processes start at once.
 constexpr auto kBetweenChecks = std::chrono::milliseconds(40);
+// Looking for the requester of an undecided request takes several system calls.
+constexpr auto kBetweenLooks = std::chrono::milliseconds(100);
+constexpr std::size_t kLooksAtOnce = 64;
 // When a sleeper looks whether the listener that has read its REQ has closed.
 constexpr auto kSleepersLook = std::chrono::milliseconds(500);
 
@@ -78,19 +81,20 @@ std::span<const std::byte> more_of(std::span<const std::byte> message) {
 
 }  // namespace
 
-MailboxConnections::MailboxConnections(cm::Agent& agent, link::PortLink& link,
+MailboxConnections::MailboxConnections(rdm::PortConnections& port, link::PortLink& link,
                                        const shm::Sender& sender, const Options& options,
-                                       rdm::LinkConnections* remote, shm::MadSink sent,
-                                       Stats& stats)
-    : agent_(agent),
+                                       shm::MadSink sent, Stats& stats)
+    : port_(port),
+      agent_(port.agent()),
       options_(options),
       name_(sender.address),
       link_(link),
-      remote_(remote),
       mads_(sender, std::move(sent)),
-      stats_(stats) {}
+      stats_(stats) {
+  port.attach(cm::Carrier::kMailbox, *this);
+}
 
-void MailboxConnections::withdraw() {
+MailboxConnections::~MailboxConnections() {
   for (const auto& [id, end] : ends_) {
     if (end.stage == EndStage::kAsked) agent_.disconnect(id, {}, os::coarse_now());
   }
@@ -114,12 +118,13 @@ MailboxConnections::ConnectionEnd* MailboxConnections::find(cm::ConnectionId id)
 Result<link::ConnectionNumber> MailboxConnections::request(const os::SocketAddress& listener,
                                                            std::span<const std::byte> data,
                                                            link::ConnectionUser& user) {
+  rdm::LinkConnections* const remote = port_.link_by(cm::Carrier::kPackets);
   auto asked = ask(listener, data, user);
   const bool elsewhere =
-      !asked && remote_ != nullptr && Port::may_be_elsewhere(listener, asked.error().code);
+      !asked && remote != nullptr && Port::may_be_elsewhere(listener, asked.error().code);
   if (!elsewhere) return asked;
   asked = ask(listener, data, user);
-  return asked ? asked : remote_->request(listener, data, user);
+  return asked ? asked : remote->request(listener, data, user);
 }
 
 Result<link::ConnectionNumber> MailboxConnections::ask(const os::SocketAddress& listener,
@@ -261,7 +266,7 @@ void MailboxConnections::handle(const cm::CmEvent& event) {
 
 void MailboxConnections::on_request(const cm::CmEvent& event, link::ListenerUser& listener) {
   listener_ = &listener;
-  undecided_.add(event.id, event.remote.address, os::coarse_now());
+  undecided_.push_back({event.id, event.remote.address, os::coarse_now()});
   link::ConnectionRequest request;
   request.peer = event.remote.address;
   request.within_host = true;
@@ -352,16 +357,29 @@ os::Time MailboxConnections::due() const {
   return due;
 }
 
+void MailboxConnections::withdraw_abandoned(os::Time now) {
+  std::erase_if(undecided_, [&](const auto& each) { return !agent_.is_undecided(each.id); });
+  for (auto looks = std::min(kLooksAtOnce, undecided_.size()); looks != 0; --looks) {
+    if (now - undecided_.front().looked_at < kBetweenLooks) return;
+    UndecidedRequest request = undecided_.front();
+    undecided_.pop_front();
+    request.looked_at = now;
+    if (!mads_.is_gone(request.from)) {
+      undecided_.push_back(request);
+      continue;
+    }
+    agent_.abandon(request.id, now);
+    listener_->withdrawn(request.id);
+  }
+}
+
 void MailboxConnections::check(bool at_once, const std::function<void()>& take_in) {
   const os::Time now = os::coarse_now();
-  if (remote_ == nullptr) agent_.advance(now);  // else that link does
+  if (port_.link_by(cm::Carrier::kPackets) == nullptr) agent_.advance(now);  // else that does
   send_again();
   if (!at_once && now < next_check_) return;
   next_check_ = now + kBetweenChecks;
-  for (const cm::ConnectionId id : undecided_.remove_abandoned(agent_, mads_, now)) {
-    agent_.abandon(id, now);
-    listener_->withdrawn(id);
-  }
+  withdraw_abandoned(now);
   std::vector<cm::ConnectionId> vain;
   for (auto& [id, end] : ends_) {
     if (verdict(end, now) != 0) vain.push_back(id);

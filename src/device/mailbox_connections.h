@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -19,7 +20,6 @@
 #include "os/clock.h"
 #include "rdm/flow_message.h"
 #include "rdm/port_connections.h"
-#include "undecided_requests.h"
 
 namespace weft::device {
 
@@ -29,13 +29,13 @@ namespace weft::device {
 // is repeated. One thread at a time.
 class MailboxConnections final : public rdm::LinkConnections, cm::User, link::FlowSink {
  public:
-  // Of the port that peers know as the address of `sender`, that has a link within the host, and
-  // whose connection manager that is: messages by Carrier::kMailbox come to send(). `remote` is for
-  // listeners that are elsewhere, or null. `sent` is called for each management datagram, as
-  // MadOutbox says, or is none. All else outlives it.
-  MailboxConnections(cm::Agent& agent, link::PortLink& link, const shm::Sender& sender,
-                     const Options& options, rdm::LinkConnections* remote, shm::MadSink sent,
-                     Stats& stats);
+  // A link of `port`, which peers know as the address of `sender`, and goes on by its other link
+  // for listeners that are elsewhere. `sent` is called for each management datagram, as MadOutbox
+  // says, or is none. All else outlives it.
+  MailboxConnections(rdm::PortConnections& port, link::PortLink& link, const shm::Sender& sender,
+                     const Options& options, shm::MadSink sent, Stats& stats);
+  // Withdraws its attempts by REJs to their listeners.
+  ~MailboxConnections() override;
   MailboxConnections(const MailboxConnections&) = delete;
   MailboxConnections& operator=(const MailboxConnections&) = delete;
 
@@ -50,8 +50,6 @@ class MailboxConnections final : public rdm::LinkConnections, cm::User, link::Fl
   void send(const os::SocketAddress& to, cm::ConnectionId id,
             std::span<const std::byte> message) override;
   os::Time now() override { return os::coarse_now(); }
-  // Withdraws its attempts by REJs to their listeners: the port ends.
-  void withdraw();
 
   // A control message of a source, which has that address. False when the source is to be refused.
   bool take(std::uint32_t source, const os::SocketAddress& address,
@@ -95,6 +93,14 @@ class MailboxConnections final : public rdm::LinkConnections, cm::User, link::Fl
     bool was_read() const { return listener != nullptr && req && listener->was_read(*req); }
   };
 
+  // A request that the listener has received. A datagram carries no sign of its sender's end, so
+  // the mailbox of the sender is looked for.
+  struct UndecidedRequest {
+    cm::ConnectionId id = 0;
+    os::SocketAddress from;
+    os::Time looked_at{};
+  };
+
   void handle(const cm::CmEvent& event) override;
   Time last_received(cm::ConnectionId, void*) override { return {}; }
   void ended(void*, int, int) override {}
@@ -109,24 +115,25 @@ class MailboxConnections final : public rdm::LinkConnections, cm::User, link::Fl
   void fail(cm::ConnectionId id, int error, std::span<const std::byte> data = {});
   void finish(cm::ConnectionId id);
   bool is_gone(const ConnectionEnd& end);
+  void withdraw_abandoned(os::Time now);
   int verdict(const ConnectionEnd& end, os::Time now);
   bool may_come(ConnectionEnd& end, os::Time now);
   rdm::Introduction introduce();
   ConnectionEnd* find(cm::ConnectionId id);
 
+  rdm::PortConnections& port_;
   cm::Agent& agent_;
   const Options& options_;
   const os::SocketAddress name_;
   link::PortLink& link_;
-  rdm::LinkConnections* const remote_;
   MadOutbox mads_;
   Stats& stats_;
   link::ListenerUser* listener_ = nullptr;  // of the undecided requests
   std::unordered_map<cm::ConnectionId, ConnectionEnd> ends_;
   std::unordered_map<std::uint32_t, cm::ConnectionId> by_source_;  // that are established
-  UndecidedRequests undecided_;
-  ConnectionEnd* starting_ = nullptr;  // its REQ is being sent
-  std::uint32_t arrived_from_ = 0;     // source of the message that is being taken
+  std::deque<UndecidedRequest> undecided_;  // the one whose requester was looked for last is last
+  ConnectionEnd* starting_ = nullptr;       // its REQ is being sent
+  std::uint32_t arrived_from_ = 0;          // source of the message that is being taken
   bool in_datagram_ = false;
   int send_error_ = 0;     // of the last message over a slot
   os::Time next_check_{};  // of the ends

@@ -37,35 +37,22 @@ constexpr std::size_t kMaxControlBytes = 1024;
 
 }  // namespace
 
-// Messages of the connection manager leave by the link that they are for.
-struct Port::Parts final : cm::CmHost {
+struct Port::Parts {
   Parts(std::shared_ptr<Device> its_device, const PortSetup& setup, Stats& its_stats,
         os::WakeSet& its_wake)
       : device(std::move(its_device)),
         stats(its_stats),
         wake(its_wake),
-        agent(*this,
-              {.port = setup.name.port(),
-               .guid = os::random_number() | 1,  // 0 names no endpoint
-               .peer_timeout = setup.options->peer_timeout},
-              stats) {}
+        connections(setup.name.port(), setup.options->peer_timeout, os::random_number, stats) {}
   // Connections and links end in the reverse order of their making: the last messages of
   // connections go through the mailbox, which peers find until the network has ended.
   ~Parts() {
-    if (connections) connections->stop_listening();
-    if (near_connections) near_connections->withdraw();
+    connections.stop_listening();
     near_connections.reset();
     while (!links.empty()) links.pop_back();
   }
   Parts(const Parts&) = delete;
   Parts& operator=(const Parts&) = delete;
-
-  void send(const cm::Remote& to, cm::ConnectionId id,
-            std::span<const std::byte> message) override {
-    if (to.carrier == cm::Carrier::kPackets) return far_connections->send(to.address, id, message);
-    near_connections->send(to.address, id, message);
-  }
-  std::uint64_t random() override { return os::random_number(); }
 
   Status open_mailbox(const os::SocketAddress& address, const PortSetup& setup) {
     shm::MailboxOptions box;
@@ -157,8 +144,7 @@ struct Port::Parts final : cm::CmHost {
     wanted.device = setup.options;
     wanted.first_source = first_source;
     wanted.remote_peer_seen = setup.remote_peer_seen;
-    auto endpoint = std::make_unique<udp::RdEndpoint>(*packets, agent, wanted);
-    far_connections = &endpoint->connections();
+    auto endpoint = std::make_unique<udp::RdEndpoint>(*packets, connections, wanted);
     Status attached = endpoint->attached();
     links.push_back(std::move(endpoint));
     return attached;
@@ -171,21 +157,15 @@ struct Port::Parts final : cm::CmHost {
     return joint.get();
   }
 
-  void open_connections(const PortSetup& setup) {
-    if (mailbox != nullptr) open_near(setup);
-    rdm::LinkConnections* const near = near_connections ? &*near_connections : nullptr;
-    connections.emplace(agent, setup.name.port(), near, far_connections);
-  }
-
-  void open_near(const PortSetup& setup) {
+  void open_near_connections(const PortSetup& setup) {
     shm::MadSink sent;
     if (recorder != nullptr) {
       sent = [this](const os::SocketAddress& to, std::span<const std::byte> datagram) {
         recorder->record_datagram(wire::CaptureDirection::kSent, to, datagram);
       };
     }
-    near_connections.emplace(agent, *links.front(), mailbox->sender(), *setup.options,
-                             far_connections, sent, stats);
+    near_connections.emplace(connections, *links.front(), mailbox->sender(), *setup.options, sent,
+                             stats);
   }
 
   // Whether it belongs to a connection within the host. The sender may write on: a copy is checked.
@@ -231,10 +211,8 @@ struct Port::Parts final : cm::CmHost {
   shm::Mailbox* mailbox = nullptr;
   capture::Recorder* recorder = nullptr;  // of the mailbox, if wanted
   std::unique_ptr<link::Inbox> joint = nullptr;
-  cm::Agent agent;
-  rdm::LinkConnections* far_connections = nullptr;
+  rdm::PortConnections connections;
   std::optional<MailboxConnections> near_connections = {};
-  std::optional<rdm::PortConnections> connections = {};
   os::Time searched_at{};
 };
 
@@ -260,11 +238,12 @@ Result<std::unique_ptr<Port>> Port::open(std::shared_ptr<Device> device, const l
   if (opened && (!shares || place.links.udp)) opened = parts.open_network(place, setup);
   if (!opened) return opened.error();
   port->inbox_ = parts.join_inboxes();
-  if (setup.connected || setup.listens) parts.open_connections(setup);
+  const bool has_connections = setup.connected || setup.listens;
+  if (has_connections && parts.mailbox != nullptr) parts.open_near_connections(setup);
   return port;
 }
 
-rdm::PortConnections& Port::connections() { return *parts_->connections; }
+rdm::PortConnections& Port::connections() { return parts_->connections; }
 
 void Port::take_control(link::InboxSink& sink, const link::Arrival& arrival,
                         const os::SocketAddress& address) {
@@ -283,7 +262,8 @@ bool Port::connections_are_due() const { return parts_->due() <= os::coarse_now(
 
 // A reliable endpoint of the network sets its own time whenever it falls asleep.
 bool Port::fall_asleep() {
-  parts_->far_connections != nullptr ? wake_.silence() : wake_.wake_in(os::Timer::kNever);
+  const bool sets_time = parts_->connections.link_by(cm::Carrier::kPackets) != nullptr;
+  sets_time ? wake_.silence() : wake_.wake_in(os::Timer::kNever);
   const bool quiet = inbox_->fall_asleep();
   wake_for_connections();
   return quiet;

@@ -23,8 +23,9 @@ rdm::RdmEngine::LocalEnd identity_of(const roce::PacketPort& port) {
 
 }  // namespace
 
-RdEndpoint::RdEndpoint(roce::PacketPort& port, cm::Agent& agent, const rdm::RdmOptions& options)
-    : port_(port), engine_(*this, agent, options, identity_of(port), port.stats()) {
+RdEndpoint::RdEndpoint(roce::PacketPort& port, rdm::PortConnections& connections,
+                       const rdm::RdmOptions& options)
+    : port_(port), engine_(*this, connections, options, identity_of(port), port.stats()) {
   for (const auto use : {roce::QpnUse::kManager, roce::QpnUse::kEndpoint}) {
     const auto qpn = port.attach(engine_, use, now());
     if (qpn) {

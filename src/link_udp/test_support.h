@@ -47,18 +47,16 @@ struct Listening final : link::ListenerUser {
   void withdrawn(link::ConnectionNumber) override {}
 };
 
-// An endpoint on this host, and the connection manager of its port.
-struct Peer final : cm::CmHost {
+// An endpoint on this host.
+struct Peer {
   os::SocketAddress address;
   InboxLog log;
   FlowLog ends;
   os::WakeSet wake = std::move(os::WakeSet::create()).value();
   Stats stats;
   std::unique_ptr<roce::PacketPort> port;
-  std::optional<cm::Agent> agent;
   std::optional<PortConnections> connections;
   std::unique_ptr<RdEndpoint> endpoint;
-  rdm::LinkConnections* sender = nullptr;  // of the manager's messages, also while it ends
   std::vector<std::unique_ptr<link::Flow>> flows;
 
   explicit Peer(const RdmOptions& wanted = {}, const os::SocketAddress& at = os::loopback(0),
@@ -70,15 +68,9 @@ struct Peer final : cm::CmHost {
     port = std::move(roce::PacketPort::open(std::move(socket).value(), wake,
                                             {capture, nullptr, RdEndpoint::kArrivals, &stats}))
                .value();
-    agent.emplace(*this,
-                  cm::AgentOptions{.port = address.port(),
-                                   .guid = random() | 1,
-                                   .peer_timeout = options.device->peer_timeout},
-                  stats);
-    endpoint = std::make_unique<RdEndpoint>(*port, *agent, options);
+    connections.emplace(address.port(), options.device->peer_timeout, os::random_number, stats);
+    endpoint = std::make_unique<RdEndpoint>(*port, *connections, options);
     log.endpoint = endpoint.get();
-    sender = &endpoint->connections();
-    connections.emplace(*agent, address.port(), nullptr, sender);
   }
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;
@@ -111,11 +103,6 @@ struct Peer final : cm::CmHost {
     endpoint->poll(log);
     for (const auto& flow : flows) flow->progress(ends);
   }
-  void send(const cm::Remote& to, cm::ConnectionId id,
-            std::span<const std::byte> message) override {
-    sender->send(to.address, id, message);
-  }
-  std::uint64_t random() override { return os::random_number(); }
 };
 
 // Polls them in turn until that holds; false when it does not within 20 seconds.

@@ -29,13 +29,15 @@ Introduction introduction_of(Host& host, const cm::Agent& agent,
 
 }  // namespace
 
-RdmEngine::RdmEngine(Host& host, cm::Agent& agent, const RdmOptions& options,
+RdmEngine::RdmEngine(Host& host, PortConnections& port, const RdmOptions& options,
                      const LocalEnd& identity, Stats& stats)
-    : shared_(std::make_unique<Shared>(host, agent, options, introduction_of(host, agent, identity),
-                                       stats)),
+    : shared_(std::make_unique<Shared>(host, port.agent(), options,
+                                       introduction_of(host, port.agent(), identity), stats)),
       flows_(std::make_unique<FlowTable>(*shared_)),
       connections_(std::make_unique<FlowConnections>(*shared_, *flows_)),
-      pairs_(std::make_unique<PairedFlows>(*shared_, *flows_, *connections_)) {}
+      pairs_(std::make_unique<PairedFlows>(*shared_, *flows_, *connections_)) {
+  port.attach(cm::Carrier::kPackets, *pairs_);
+}
 
 // Destroying a context reports its end to FlowTable and PairedFlows, so it comes first.
 RdmEngine::~RdmEngine() { flows_->contexts().clear(); }
@@ -47,8 +49,6 @@ Result<std::unique_ptr<link::Flow>> RdmEngine::connect(const os::SocketAddress& 
   return std::unique_ptr<link::Flow>(
       std::make_unique<RdmFlow>(flows_->contexts(), out.value()->flow().context()));
 }
-
-LinkConnections& RdmEngine::connections() { return *pairs_; }
 
 unsigned RdmEngine::poll(link::InboxSink& sink) {
   Shared& shared = *shared_;

@@ -3,6 +3,7 @@
 #include "rdm/port_connections.h"
 
 #include <cerrno>
+#include <utility>
 
 #include "rdm/connection_message.h"
 
@@ -12,34 +13,48 @@ namespace {
 // In an MRA: 34 s.
 constexpr std::uint8_t kServiceTimeout = 23;
 
+cm::Carrier carrier_of(const link::ConnectionRequest& request) {
+  return request.within_host ? cm::Carrier::kMailbox : cm::Carrier::kPackets;
+}
+
 }  // namespace
+
+PortConnections::PortConnections(std::uint16_t port, std::chrono::nanoseconds peer_timeout,
+                                 RandomSource random, Stats& stats)
+    : port_(port),
+      random_(std::move(random)),
+      agent_(*this,
+             {.port = port,
+              .guid = random_() | 1,  // 0 names no endpoint
+              .peer_timeout = peer_timeout},
+             stats) {}
 
 // The link within the host goes on to the other one itself.
 Result<link::ConnectionNumber> PortConnections::request(const os::SocketAddress& listener,
                                                         std::span<const std::byte> data,
                                                         link::ConnectionUser& user) {
   if (const Status fits = check_connection_data(data); !fits) return fits.error();
-  return (same_host_ != nullptr ? same_host_ : remote_)->request(listener, data, user);
+  return any_of(cm::Carrier::kMailbox, cm::Carrier::kPackets).request(listener, data, user);
 }
 
 Result<link::ConnectionNumber> PortConnections::accept(const link::ConnectionRequest& request,
                                                        std::span<const std::byte> data,
                                                        link::ConnectionUser& user) {
   if (const Status fits = check_connection_data(data); !fits) return fits.error();
-  LinkConnections* const link = link_of(request);
+  LinkConnections* const link = link_by(carrier_of(request));
   if (link == nullptr) return Error{EINVAL, "this port lacks the link of the request"};
   return link->accept(request, data, user);
 }
 
 void PortConnections::reject(const link::ConnectionRequest& request) {
-  if (link_of(request) == nullptr) return;
-  const auto carrier = request.within_host ? cm::Carrier::kMailbox : cm::Carrier::kPackets;
+  const cm::Carrier carrier = carrier_of(request);
+  if (link_by(carrier) == nullptr) return;
   const auto id = agent_.adopt({request.peer, carrier}, request.req, *this, nullptr, now());
   if (id) reject(id.value(), {});
 }
 
 void PortConnections::disconnect(link::ConnectionNumber number) {
-  for (LinkConnections* const link : {same_host_, remote_}) {
+  for (LinkConnections* const link : links_) {
     if (link != nullptr && link->disconnect(number)) return;
   }
 }
@@ -71,11 +86,15 @@ void PortConnections::forward(link::ConnectionNumber request) {
   static_cast<void>(agent_.forward(request, now()));
 }
 
+void PortConnections::send(const cm::Remote& to, cm::ConnectionId id,
+                           std::span<const std::byte> message) {
+  link_by(to.carrier)->send(to.address, id, message);
+}
+
 void PortConnections::handle(const cm::CmEvent& event) {
   using enum cm::EventKind;
-  const bool within_host = event.remote.carrier == cm::Carrier::kMailbox;
   if (event.kind == kRequest || event.kind == kResolve)
-    return (within_host ? same_host_ : remote_)->on_request(event, *user_);
+    return link_by(event.remote.carrier)->on_request(event, *user_);
   user_->withdrawn(event.id);
 }
 

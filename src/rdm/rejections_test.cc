@@ -20,8 +20,7 @@ struct RejectionsTest : ::testing::Test, link::ListenerUser {
   Stranger peer{world};
   std::vector<wire::CmMad> heard;
   std::size_t requests = 0;
-  PortConnections connections{*end->host.agent, end->address.port(), nullptr,
-                              &end->engine->connections()};
+  PortConnections& connections = *end->host.connections;
 
   void requested(link::ConnectionNumber, link::ConnectionRequest) override { ++requests; }
   void withdrawn(link::ConnectionNumber) override {}

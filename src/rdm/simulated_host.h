@@ -57,8 +57,8 @@ class Network : public transport::testing::SimulatedNetwork<Envelope> {
   std::uint64_t packets_ = 0;
 };
 
-// A port with one engine, and their connection manager.
-class SimulatedHost final : public Host, public cm::CmHost, roce::PacketOutput {
+// A port with one engine.
+class SimulatedHost final : public Host, roce::PacketOutput {
  public:
   // The only port of the host of that number.
   SimulatedHost(Network& network, std::uint8_t number, std::size_t mtu, double full)
@@ -73,14 +73,11 @@ class SimulatedHost final : public Host, public cm::CmHost, roce::PacketOutput {
 
   // The engine, which ends before the host.
   std::unique_ptr<RdmEngine> make_engine(const RdmOptions& options) {
-    agent.emplace(*this,
-                  cm::AgentOptions{.port = address.port(),
-                                   .guid = random() | 1,
-                                   .peer_timeout = options.device->peer_timeout},
-                  stats);
+    connections.emplace(
+        address.port(), options.device->peer_timeout, [this] { return random(); }, stats);
     auto engine = std::make_unique<RdmEngine>(
-        *this, *agent, options, RdmEngine::LocalEnd{roce::queue_pair_at(address.port()), 400'000},
-        stats);
+        *this, *connections, options,
+        RdmEngine::LocalEnd{roce::queue_pair_at(address.port()), 400'000}, stats);
     engine_ = engine.get();
     return engine;
   }
@@ -134,14 +131,10 @@ class SimulatedHost final : public Host, public cm::CmHost, roce::PacketOutput {
 
   const os::SocketAddress address;
   Stats stats;
-  std::optional<cm::Agent> agent;
+  std::optional<PortConnections> connections;
   std::uint64_t sent = 0;  // packets
 
  private:
-  void send(const cm::Remote& to, cm::ConnectionId id,
-            std::span<const std::byte> message) override {
-    engine_->connections().send(to.address, id, message);
-  }
   // As a port does.
   void take(const Network::Parcel& parcel) {
     wire::Packet packet;

@@ -5,7 +5,6 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,7 +43,7 @@ class ConnectedPort final : public link::InboxSink,
     wanted.regions = regions.open();
     wanted.takes_flows = false;
     engine = host.make_engine(wanted);
-    connections.emplace(*host.agent, port, nullptr, &engine->connections());
+    connections = &*host.connections;
   }
   ~ConnectedPort() override {
     for (const auto& end : ends) end->flow.reset();
@@ -108,7 +107,7 @@ class ConnectedPort final : public link::InboxSink,
 
   SimulatedHost host;
   std::unique_ptr<RdmEngine> engine;
-  std::optional<PortConnections> connections;
+  PortConnections* connections = nullptr;
   std::vector<std::unique_ptr<ConnectionEnd>> ends;
   std::map<link::ConnectionNumber, link::ConnectionRequest> requests;
   std::vector<link::ConnectionNumber> withdrawn_requests;

@@ -26,9 +26,10 @@ class RdEndpoint final : public link::Inbox, public link::PortLink, rdm::Host {
   // Of a port for it; more take memory, and its trains need few.
   static constexpr std::size_t kArrivals = 8;
 
-  // The port outlives it, and has neither an endpoint nor a manager of connections. So does
-  // `agent`, whose packets leave by connections().
-  RdEndpoint(roce::PacketPort& port, cm::Agent& agent, const rdm::RdmOptions& options);
+  // A link of `connections`. Both outlive it; the port has neither an endpoint nor a manager of
+  // connections.
+  RdEndpoint(roce::PacketPort& port, rdm::PortConnections& connections,
+             const rdm::RdmOptions& options);
   ~RdEndpoint() override;
   // Whether it gets the packets of its queue pairs. Errors: those of roce::PacketPort::attach().
   const Status& attached() const { return attached_; }
@@ -38,7 +39,6 @@ class RdEndpoint final : public link::Inbox, public link::PortLink, rdm::Host {
   Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer) override {
     return engine_.connect(peer);
   }
-  rdm::LinkConnections& connections() { return engine_.connections(); }
 
   unsigned poll(link::InboxSink& sink) override { return engine_.poll(sink); }
   bool accept(link::InboxSink& sink, const link::Offer& offer, std::span<const LocalRange> sges,

@@ -36,9 +36,9 @@ class RdmEngine final : public roce::PacketHandler {
     std::uint32_t queue_pair = 0;
     std::uint32_t room = 0;
   };
-  // `agent` is the connection manager of the port, whose packets leave by connections(). Packets
-  // are counted in `stats`. Host, agent and stats outlive the engine.
-  RdmEngine(Host& host, cm::Agent& agent, const RdmOptions& options, const LocalEnd& identity,
+  // A link of `port`, whose connection manager its packets are for. Packets are counted in `stats`.
+  // Host, port and stats outlive the engine.
+  RdmEngine(Host& host, PortConnections& port, const RdmOptions& options, const LocalEnd& identity,
             Stats& stats);
   ~RdmEngine();
   RdmEngine(const RdmEngine&) = delete;
@@ -48,8 +48,6 @@ class RdmEngine final : public roce::PacketHandler {
   // ends with EHOSTUNREACH when it does not answer in time. Errors: EHOSTUNREACH, ENETUNREACH and
   // others of Host::path_to(), EUSERS.
   Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer);
-  // The connections of programs. Their flows belong to no peer of connect().
-  LinkConnections& connections();
 
   // What link::Inbox says of these.
   unsigned poll(link::InboxSink& sink);

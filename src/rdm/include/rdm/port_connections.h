@@ -2,8 +2,11 @@
 // How does a port make the connections of programs, by whichever link leads to the peer?
 #pragma once
 
+#include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "base/result.h"
@@ -36,16 +39,27 @@ class LinkConnections {
   ~LinkConnections() = default;
 };
 
-// The connections of a port, and its listener. The number of an attempt that has failed, or of a
-// connection that has ended, means none any more. Users outlive their connections. One thread at a
-// time; all functions may be called by users.
-class PortConnections final : cm::User {
+// The connection manager of a port, its listener and its connections. The number of an attempt that
+// has failed, or of a connection that has ended, means none any more. Users outlive their
+// connections. One thread at a time; all functions may be called by users.
+class PortConnections final : cm::CmHost, cm::User {
  public:
-  // `agent` is the manager of the port at that UDP port. It has one link or both, which outlive
-  // this: one within the host, and one over the network.
-  PortConnections(cm::Agent& agent, std::uint16_t port, LinkConnections* same_host,
-                  LinkConnections* remote)
-      : agent_(agent), port_(port), same_host_(same_host), remote_(remote) {}
+  // Random numbers that are unpredictable for any peer.
+  using RandomSource = std::function<std::uint64_t()>;
+
+  // `port` is the UDP port, `peer_timeout` that of cm::AgentOptions.
+  PortConnections(std::uint16_t port, std::chrono::nanoseconds peer_timeout, RandomSource random,
+                  Stats& stats);
+  // The port has that link, which ends before this does. There is one at the first connection.
+  void attach(cm::Carrier carrier, LinkConnections& link) {
+    links_[static_cast<std::size_t>(carrier)] = &link;
+  }
+  // Null when the port has no such link.
+  LinkConnections* link_by(cm::Carrier carrier) const {
+    return links_[static_cast<std::size_t>(carrier)];
+  }
+  // For users of single flows.
+  cm::Agent& agent() { return agent_; }
 
   // Asks the listener at an address for a connection. Errors: those of finding a way to it, EINVAL
   // for too long data, EUSERS.
@@ -76,21 +90,25 @@ class PortConnections final : cm::User {
   // Another port answers that request: this one takes no notice of its repetitions.
   void forward(link::ConnectionNumber request);
   // Undecided requests are rejected, and the user hears of none any more.
-  void stop_listening() { agent_.stop(listener_, now()); }
+  void stop_listening() {
+    if (listener_ != 0) agent_.stop(listener_, now());
+  }
 
  private:
+  void send(const cm::Remote& to, cm::ConnectionId id, std::span<const std::byte> message) override;
+  std::uint64_t random() override { return random_(); }
   void handle(const cm::CmEvent& event) override;
   Time last_received(cm::ConnectionId, void*) override { return {}; }
 
-  LinkConnections* link_of(const link::ConnectionRequest& request) const {
-    return request.within_host ? same_host_ : remote_;
+  LinkConnections& any_of(cm::Carrier first, cm::Carrier second) const {
+    return *(link_by(first) != nullptr ? link_by(first) : link_by(second));
   }
-  os::Time now() const { return (remote_ != nullptr ? remote_ : same_host_)->now(); }
+  os::Time now() const { return any_of(cm::Carrier::kPackets, cm::Carrier::kMailbox).now(); }
 
-  cm::Agent& agent_;
   const std::uint16_t port_;
-  LinkConnections* const same_host_;
-  LinkConnections* const remote_;
+  const RandomSource random_;
+  cm::Agent agent_;
+  std::array<LinkConnections*, cm::kCarriers> links_{};
   cm::ListenerId listener_ = 0;
   link::ListenerUser* user_ = nullptr;
 };
