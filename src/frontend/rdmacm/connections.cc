@@ -315,9 +315,12 @@ Status disconnect(CmId& id) {
 }
 
 Status notify(CmId& id, ibv_event_type event) {
-  if (event != IBV_EVENT_COMM_EST) return {};
+  if (event != IBV_EVENT_COMM_EST)
+    return Error{EINVAL, "the event is of no concern to a connection"};
   const MutexLock guard(id.space().lock());
-  if (id.state == IdState::kAccepting) id.manager->established(id);
+  if (id.state == IdState::kConnected) return Error{EISCONN, "the connection is there"};
+  if (id.state != IdState::kAccepting) return Error{EINVAL, "the id has sent no reply"};
+  id.manager->established(id);
   return {};
 }
 
