@@ -277,6 +277,26 @@ TEST(Bind, WithoutAListenerRejectsRequests) {
   two.connecting.expect(RDMA_CM_EVENT_REJECTED, kInvalidService);
 }
 
+// RDMA_OPTION_ID_AFONLY.
+TEST(Listen, AtTheIpv6WildcardAloneIsNotForIpv4) {
+  Channel channel;
+  int on = 1;
+  const auto listener = new_id(channel.get());
+  ASSERT_EQ(errno_of(rdma_set_option(listener.get(), RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &on,
+                                     sizeof on)),
+            0);
+  ASSERT_EQ(bind_errno(listener, kIpv6Any), 0);
+  ASSERT_EQ(errno_of(rdma_listen(listener.get(), 0)), 0);
+  Channel connecting;
+  rdma_conn_param wanted = parameters_with();
+  const auto ipv4 = resolved_to(connecting, Address(kIpv4Loopback, source_port(*listener)));
+  ASSERT_EQ(errno_of(rdma_connect(ipv4.get(), &wanted)), 0);
+  connecting.expect(RDMA_CM_EVENT_REJECTED, 8);
+  const auto ipv6 = resolved_to(connecting, Address(kIpv6Loopback, source_port(*listener)));
+  ASSERT_EQ(errno_of(rdma_connect(ipv6.get(), &wanted)), 0);
+  const Owned<rdma_cm_id> server(channel.expect(RDMA_CM_EVENT_CONNECT_REQUEST).id);
+}
+
 struct Places {
   const char* at;
   const char* to;

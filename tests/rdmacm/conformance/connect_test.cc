@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How does a connection come about, and what do both ends learn? (rdma_connect(3), rdma_accept(3))
 #include <array>
+#include <cstring>
 
 #include "support/parties.h"
 
@@ -48,6 +49,10 @@ TEST(Connect, GivesTheListenerANewIdLikeItself) {
   EXPECT_EQ(source_port(*two.server), source_port(*two.listener));
   EXPECT_EQ(destination_port(*two.server), source_port(*two.client));
   EXPECT_EQ(two.server->route.num_paths, 1);
+  const auto& of_client = two.client->route.addr.addr.ibaddr;
+  const auto& of_server = two.server->route.addr.addr.ibaddr;
+  EXPECT_EQ(std::memcmp(&of_server.sgid, &of_client.dgid, sizeof(ibv_gid)), 0);
+  EXPECT_EQ(std::memcmp(&of_server.dgid, &of_client.sgid, sizeof(ibv_gid)), 0);
 }
 
 TEST(Connect, MovesTheQueuePairsOfBothEndsWithTheTermsOfBoth) {
@@ -111,6 +116,20 @@ TEST(Connect, SwapsDepthsOnTheWay) {
   EXPECT_EQ(attributes_of(two.client).max_dest_rd_atomic, 4);
   EXPECT_EQ(attributes_of(two.server).max_rd_atomic, 4);
   EXPECT_EQ(attributes_of(two.server).max_dest_rd_atomic, 2);
+}
+
+TEST(Connect, SaysThatAQueuePairReceivesFromASharedQueue) {
+  Parties two;
+  rdma_destroy_qp(two.client.get());
+  ibv_srq_init_attr shared{nullptr, {8, 1, 0}};
+  ASSERT_EQ(errno_of(rdma_create_srq(two.client.get(), nullptr, &shared)), 0);
+  ibv_qp_init_attr setup = pair_setup(IBV_QPT_RC);
+  ASSERT_EQ(errno_of(rdma_create_qp(two.client.get(), nullptr, &setup)), 0);
+  two.ask();
+  EXPECT_EQ(two.request.conn.srq, 1);
+  two.establish();
+  EXPECT_EQ(two.answer.conn.srq, 0);
+  Parties::expect_message(*two.server, *two.client, 'a');
 }
 
 TEST(Connect, WithoutParametersTakesWhatTheDeviceHas) {

@@ -73,12 +73,13 @@ TEST(DatagramService, OfAnotherPortSpaceIsUnreachable) {
   EXPECT_FALSE(listening.is_readable());
 }
 
-TEST(DatagramService, ThatRejectsIsUnreachableWithItsData) {
+TEST(DatagramService, ThatRejectsIsUnreachable) {
   Parties two(datagrams());
   two.ask();
   EXPECT_EQ(errno_of(rdma_reject(two.server.get(), "no", 2)), 0);
   const Event refused = two.connecting.expect(RDMA_CM_EVENT_UNREACHABLE, kRejected);
   EXPECT_EQ(refused.id, two.client.get());
+  EXPECT_EQ(refused.data, "");  // it is no ESTABLISHED
 }
 
 TEST(DatagramService, WhoseRequestIsDestroyedIsUnreachable) {

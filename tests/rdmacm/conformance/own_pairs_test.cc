@@ -192,10 +192,20 @@ TEST(Notify, OfAnEstablishedConnectionMovesTheServer) {
   EXPECT_FALSE(two.listening.is_readable());
   ASSERT_EQ(errno_of(rdma_notify(two.server.get(), IBV_EVENT_COMM_EST)), 0);
   EXPECT_EQ(two.listening.expect(RDMA_CM_EVENT_ESTABLISHED).id, two.server.get());
+  EXPECT_EQ(errno_of(rdma_notify(two.server.get(), IBV_EVENT_COMM_EST)), EISCONN);
   // The RTU that comes after it is no second event.
   ASSERT_EQ(errno_of(rdma_establish(two.client.get())), 0);
   ASSERT_EQ(errno_of(rdma_disconnect(two.client.get())), 0);
   two.listening.expect(RDMA_CM_EVENT_DISCONNECTED);
+}
+
+TEST(Notify, OfAnIdThatAwaitsNoConnectionIsRefused) {
+  Parties two(without_pairs());
+  EXPECT_EQ(errno_of(rdma_notify(two.listener.get(), IBV_EVENT_COMM_EST)), EINVAL);
+  EXPECT_EQ(errno_of(rdma_notify(two.client.get(), IBV_EVENT_COMM_EST)), EINVAL);
+  two.ask();
+  EXPECT_EQ(errno_of(rdma_notify(two.server.get(), IBV_EVENT_COMM_EST)), EINVAL);
+  EXPECT_EQ(errno_of(rdma_notify(two.server.get(), IBV_EVENT_SQ_DRAINED)), EINVAL);
 }
 
 }  // namespace

@@ -164,6 +164,14 @@ TEST_F(QueuePair, ThatTheDeviceRefusesLeavesTheIdAsItWas) {
   EXPECT_EQ(create_errno(nullptr, setup_), 0);
 }
 
+TEST_F(QueuePair, TakesTheSharedReceiveQueueOfItsId) {
+  ibv_srq_init_attr shared{nullptr, {8, 1, 0}};
+  ASSERT_EQ(errno_of(rdma_create_srq(id_.get(), nullptr, &shared)), 0);
+  ASSERT_EQ(create_errno(nullptr, setup_), 0);
+  EXPECT_EQ(id_->qp->srq, id_->srq);
+  EXPECT_EQ(setup_.srq, id_->srq);
+}
+
 TEST_F(QueuePair, OfAnIdWithoutADeviceIsRefused) {
   id_ = new_id(channel_.get());
   EXPECT_EQ(create_errno(nullptr, setup_), EINVAL);

@@ -140,6 +140,23 @@ TEST_F(Request, ComesWithItsEventAndAQueuePair) {
   EXPECT_EQ(server->send_cq->cq_context, server.get());
 }
 
+TEST_F(Request, HasAQueuePairOfTheDomainOfItsListener) {
+  const Owned<ibv_pd> pd(ibv_alloc_pd(listener_->verbs));
+  const auto info = info_of(kIpv4Loopback, 0, RAI_PASSIVE);
+  ibv_qp_init_attr setup = pair_setup(IBV_QPT_UD);  // the type of the address counts
+  rdma_cm_id* made = nullptr;
+  ASSERT_EQ(errno_of(rdma_create_ep(&made, info.get(), pd.get(), &setup)), 0);
+  listener_.reset(made);
+  ASSERT_EQ(errno_of(rdma_listen(listener_.get(), 0)), 0);
+  ask();
+  auto server = request_of(listener_);
+  ASSERT_NE(server, nullptr);
+  ASSERT_NE(server->qp, nullptr);
+  EXPECT_EQ(server->qp->pd, pd.get());
+  EXPECT_EQ(server->qp->qp_type, IBV_QPT_RC);
+  server.reset();
+}
+
 TEST_F(Request, ThatIsRejectedReachesTheClient) {
   ask();
   const auto server = request_of(listener_);
