@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // May several threads use one channel and its ids? (rdma_cm(7))
 #include <atomic>
+#include <map>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "support/parties.h"
@@ -105,6 +107,79 @@ TEST(Threads, ConnectAtOnceOnOneChannel) {
     }
   });
   server.join();
+}
+
+// Accepts, rejects or destroys each request, and destroys ids whose connection has ended.
+class CarelessServer {
+ public:
+  explicit CarelessServer(Channel& channel) : channel_(channel) { channel_.set_nonblocking(); }
+
+  // Until that holds and no event waits.
+  void run(const std::atomic<bool>& is_over) {
+    while (!is_over || channel_.is_readable()) {
+      rdma_cm_event* event = nullptr;
+      if (rdma_get_cm_event(channel_.get(), &event) != 0) {
+        ASSERT_EQ(errno, EAGAIN);
+        channel_.is_readable_within(std::chrono::milliseconds(1));
+        continue;
+      }
+      const Event copy(*event);
+      ASSERT_EQ(rdma_ack_cm_event(event), 0);
+      take(copy);
+    }
+  }
+  unsigned requests() const { return requests_; }
+
+ private:
+  void take(const Event& event) {
+    if (event.type != RDMA_CM_EVENT_CONNECT_REQUEST) {
+      if (event.type != RDMA_CM_EVENT_ESTABLISHED) ids_.erase(event.id);
+      return;
+    }
+    Owned<rdma_cm_id> id(event.id);
+    const unsigned number = ++requests_;
+    if (number % 4 == 1) return;  // destroyed
+    if (number % 4 == 2) {
+      rdma_reject(id.get(), nullptr, 0);  // or its client has gone already
+      return;
+    }
+    rdma_conn_param wanted = parameters_with();
+    wanted.qp_num = number;
+    if (rdma_accept(id.get(), &wanted) == 0) ids_.emplace(event.id, std::move(id));
+  }
+
+  Channel& channel_;
+  unsigned requests_ = 0;
+  std::map<rdma_cm_id*, Owned<rdma_cm_id>> ids_;
+};
+
+TEST(Threads, DestroyIdsInEachStateWhileOthersConnect) {
+  constexpr int kRounds = 40;
+  Channel listening;
+  const auto listener = listen_at(listening, kIpv4Loopback);
+  std::atomic<bool> is_over{false};
+  CarelessServer careless(listening);
+  std::thread server([&] { careless.run(is_over); });
+  in_threads([&](int number) {
+    for (int round = 0; round < kRounds; ++round) {
+      Channel connecting;
+      auto id = resolved_to(connecting, Address(kIpv4Loopback, source_port(*listener)));
+      rdma_conn_param wanted = parameters_with();
+      wanted.qp_num = static_cast<std::uint32_t>(number * kRounds + round + 1);
+      ASSERT_EQ(errno_of(rdma_connect(id.get(), &wanted)), 0);
+      if (round % 4 == 0) continue;  // destroyed while the request is under way
+      ASSERT_TRUE(connecting.is_readable_within(patience()));
+      if (round % 4 == 1) continue;  // with the answer in its channel
+      const Event answer = connecting.next();
+      const bool is_accepted = answer.type == RDMA_CM_EVENT_CONNECT_RESPONSE;
+      ASSERT_TRUE(is_accepted || answer.type == RDMA_CM_EVENT_REJECTED) << answer.status;
+      if (round % 4 == 2 || !is_accepted) continue;
+      ASSERT_EQ(errno_of(rdma_establish(id.get())), 0);
+    }
+  });
+  is_over = true;
+  server.join();
+  EXPECT_GT(careless.requests(), 0U);
 }
 
 // Each event is handed out once, whichever thread asks; the ids of all threads are on one channel.
