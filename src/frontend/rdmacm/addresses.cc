@@ -117,7 +117,9 @@ Status resolve(CmId& id, const sockaddr* from, const sockaddr* to) {
   if (state == IdState::kBound && !reaches(id, destination.value().family())) {
     return Error{EINVAL, "the id is bound to an address of the other family"};
   }
-  if (from != nullptr && state == IdState::kIdle) {
+  // Cleared memory is no source, as with rdma-core.
+  const bool has_source = from != nullptr && from->sa_family != AF_UNSPEC;
+  if (has_source && state == IdState::kIdle) {
     auto source = parse(from);
     if (!source) return source.error();
     if (source.value().family() != destination.value().family()) {
