@@ -155,6 +155,7 @@ TEST(WithoutDescriptors, CallsThatNeedOneFailAlone) {
     EXPECT_EQ(none, nullptr);
     EXPECT_EQ(errno_of(rdma_bind_addr(id.get(), Address(kIpv4Loopback).get())), EMFILE);
     EXPECT_EQ(errno_of(rdma_migrate_id(id.get(), nullptr)), EMFILE);
+    EXPECT_EQ(id->verbs, nullptr);
   }
   EXPECT_EQ(id->channel, channel.get());
   EXPECT_EQ(errno_of(rdma_bind_addr(id.get(), Address(kIpv4Loopback).get())), 0);

@@ -95,6 +95,14 @@ TEST(Bind, ToAnAddressOfAnInterfaceWithoutADeviceIsRefused) {
   if (!has_one) GTEST_SKIP() << "this host has the loopback alone";
 }
 
+// No interface has such an address of IPv6.
+TEST(Bind, ToAnIpv4AddressInOneOfIpv6IsRefused) {
+  Channel channel;
+  const auto id = new_id(channel.get());
+  EXPECT_NE(bind_errno(id, "::ffff:127.0.0.1"), 0);
+  EXPECT_EQ(id->verbs, nullptr);
+}
+
 TEST(Bind, TwiceIsRefused) {
   Channel channel;
   const auto id = new_id(channel.get());
@@ -111,6 +119,9 @@ TEST(Bind, OfASecondIdToAPortInUseIsRefused) {
   const auto second = new_id(channel.get());
   EXPECT_EQ(bind_errno(second, kIpv4Loopback, source_port(*first)), EADDRINUSE);
   EXPECT_EQ(bind_errno(second, kIpv4Any, source_port(*first)), EADDRINUSE);
+  EXPECT_EQ(second->verbs, nullptr);
+  EXPECT_EQ(second->pd, nullptr);
+  EXPECT_EQ(source_port(*second), 0);
   EXPECT_EQ(bind_errno(second, kIpv4Loopback), 0);
 }
 

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What does the peer of an id learn when it is destroyed, and which events are dropped?
 // (rdma_destroy_id(3))
+#include <filesystem>
+#include <iterator>
+#include <thread>
+
 #include "support/parties.h"
 
 namespace weft::rdmacm_conformance {
@@ -112,6 +116,28 @@ TEST(Destroy, LeavesNoEndOfTimeWaitBehind) {
   two.client.reset();
   two.listening.expect(RDMA_CM_EVENT_TIMEWAIT_EXIT);  // of the server, and later than the other
   EXPECT_FALSE(two.connecting.is_readable());
+}
+
+std::size_t open_descriptors() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+}
+
+TEST(Destroy, LeavesNoDescriptorBehind) {
+  std::size_t before = 0;
+  for (int round = 0; round < 20; ++round) {
+    if (round == 1) before = open_descriptors();  // the first one opens the device
+    Parties two;
+    two.ask();
+    two.establish();
+    const auto synchronous = new_id(nullptr);
+  }
+  // The port of the last one closes when its connections have left TimeWait.
+  const auto end = std::chrono::steady_clock::now() + patience();
+  while (open_descriptors() > before && std::chrono::steady_clock::now() < end) {
+    std::this_thread::yield();
+  }
+  EXPECT_LE(open_descriptors(), before);
 }
 
 // Fields of the id that the program has read remain its own.

@@ -62,5 +62,19 @@ TEST_F(Fork, LetsTheChildConnectAndLeavesTheConnectionOfTheParent) {
   two.listening.expect(RDMA_CM_EVENT_DISCONNECTED);
 }
 
+// Whatever the port space.
+TEST_F(Fork, LeavesThePortsOfTheParentInUse) {
+  Channel channel;
+  const auto listener = listen_at(channel, kIpv4Loopback);
+  in_child([&] {
+    Channel own;
+    const auto same = new_id(own.get());
+    const auto other = new_id(own.get(), RDMA_PS_UDP);
+    Address taken(kIpv4Loopback, source_port(*listener));
+    EXPECT_EQ(errno_of(rdma_bind_addr(same.get(), taken.get())), EADDRINUSE);
+    EXPECT_EQ(errno_of(rdma_bind_addr(other.get(), taken.get())), EADDRINUSE);
+  });
+}
+
 }  // namespace
 }  // namespace weft::rdmacm_conformance

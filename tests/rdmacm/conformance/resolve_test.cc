@@ -137,6 +137,20 @@ TEST(ResolveAddress, ThatNoDeviceLeadsToIsAnErrorEvent) {
   }
 }
 
+// An address of no family, as in memory that a program has cleared.
+TEST(ResolveAddress, FromAnEmptyAddressChoosesTheSource) {
+  Channel channel;
+  const auto id = new_id(channel.get());
+  sockaddr_storage empty{};
+  Address to(kIpv4Loopback, kSomePort);
+  ASSERT_EQ(errno_of(rdma_resolve_addr(id.get(), reinterpret_cast<sockaddr*>(&empty), to.get(),
+                                       kPatienceMs)),
+            0);
+  channel.expect(RDMA_CM_EVENT_ADDR_RESOLVED);
+  EXPECT_EQ(Address::of(rdma_get_local_addr(id.get())).text(),
+            Address(kIpv4Loopback, source_port(*id)).text());
+}
+
 TEST(ResolveAddress, FromAnAddressThatNoHostHasIsRefused) {
   Channel channel;
   const auto id = new_id(channel.get());
