@@ -55,7 +55,7 @@ def check_description(weft, **variables):
     listing = weft.output("run", "ibv_devinfo", "-v", **variables)
     for device in listing.split("hca_id:")[1:]:
         for line in ("transport:\t+InfiniBand", "state:\t+PORT_ACTIVE", "link_layer:\t+Ethernet",
-                     "max_qp_wr:\t+16384", "max_cqe:\t+65536", "atomic_cap:\t+ATOMIC_HCA", "phys_state:\t+LINK_UP"):
+                     "max_qp_wr:\t+16384", "max_cqe:\t+1048576", "atomic_cap:\t+ATOMIC_HCA", "phys_state:\t+LINK_UP"):
             require(re.search(line, device), f"no {line!r} in {device}")
         gids = re.findall(r"GID\[ +(\d+)\]:\t+(\S+), RoCE v2", device)
         length = int(re.search(r"gid_tbl_len:\t+(\d+)", device)[1])

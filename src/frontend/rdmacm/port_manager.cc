@@ -26,7 +26,7 @@ constexpr auto kListenerGrace = std::chrono::milliseconds(50);
 constexpr std::size_t kMostEarly = 64;  // such requests; others are rejected at once
 // Between DISCONNECTED and TIMEWAIT_EXIT.
 constexpr auto kTimeWait = std::chrono::milliseconds(500);
-// Of a SIDR_REP.
+// Statuses of a SIDR_REP.
 constexpr std::uint8_t kNoSuchService = 1;
 constexpr std::uint8_t kRefused = 2;
 

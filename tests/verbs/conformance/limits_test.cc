@@ -35,7 +35,7 @@ TEST_F(Limits, AreThoseThatTheDeviceStates) {
   ASSERT_EQ(ibv_query_device(context.get(), &device), 0);
   EXPECT_EQ(device.max_qp_wr, static_cast<int>(kRequests));
   EXPECT_EQ(device.max_srq_wr, static_cast<int>(kRequests));
-  EXPECT_EQ(device.max_cqe, 65'536);
+  EXPECT_EQ(device.max_cqe, 1'048'576);
   EXPECT_EQ(device.max_sge, 16);
   EXPECT_EQ(device.max_srq_sge, 16);
   EXPECT_EQ(device.max_qp_rd_atom, 128);
