@@ -27,19 +27,12 @@ void CmChannel::add(std::unique_ptr<CmEventRecord> record) {
   if (!is_inherited()) event_.set();
 }
 
-void CmChannel::put_back(std::unique_ptr<CmEventRecord> record) {
-  if (is_closed_) return;
-  records_.push_front(std::move(record));
-  if (!is_inherited()) event_.set();
-}
-
 // The descriptor of a parent says what waits there.
 void CmChannel::clear() {
   if (!is_inherited() && !is_closed_) event_.clear();
 }
 
 std::unique_ptr<CmEventRecord> CmChannel::take() {
-  if (records_.empty()) return nullptr;
   std::unique_ptr<CmEventRecord> first = std::move(records_.front());
   records_.pop_front();
   if (records_.empty()) clear();

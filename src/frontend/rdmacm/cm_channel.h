@@ -28,9 +28,8 @@ class CmChannel : public rdma_event_channel, public std::enable_shared_from_this
   CmSpace& space() { return *space_; }
   // Each one makes the descriptor readable anew, as edge-triggered epoll(7) wants it.
   void add(std::unique_ptr<CmEventRecord> record);
-  // An event that was taken and could not be handed out is the first again.
-  void put_back(std::unique_ptr<CmEventRecord> record);
-  // Null when there is none.
+  // The first event; null when there is none.
+  CmEventRecord* first() { return records_.empty() ? nullptr : records_.front().get(); }
   std::unique_ptr<CmEventRecord> take();
   // Removes the events for which the condition holds.
   template <class Condition>

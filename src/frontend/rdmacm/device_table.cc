@@ -146,10 +146,25 @@ bool DeviceTable::open_again(const std::vector<CmDevice*>& listed, const ibv_gid
   return false;
 }
 
-bool DeviceTable::knows(const os::SocketAddress& address) {
+Result<LocalGid> DeviceTable::with_domain(LocalGid found) {
+  CmDevice& device = *found.device;
+  if (device.pd == nullptr) device.pd = ibv_alloc_pd(device.context);
+  if (device.pd == nullptr) return error_of_errno("ibv_alloc_pd");
+  found.pd = device.pd;
+  return found;
+}
+
+Result<LocalGid> DeviceTable::first() {
   const std::lock_guard guard(mutex_);
+  const auto devices = refresh();
+  if (!devices) return devices.error();
+  CmDevice& device = *devices.value().front();
   LocalGid found;
-  return find_known(address, found);
+  ibv_gid gid{};
+  if (ibv_query_gid(device.context, kPort, 0, &gid) != 0 || !find_gid(device, gid, found)) {
+    return Error{ENODEV, "a device without a GID"};
+  }
+  return with_domain(found);
 }
 
 Result<LocalGid> DeviceTable::find(const os::SocketAddress& address) {
@@ -165,11 +180,7 @@ Result<LocalGid> DeviceTable::find(const os::SocketAddress& address) {
     if (!is_found && is_local) return Error{ENODEV, address.host() + " belongs to no device"};
   }
   if (!is_found) return Error{EADDRNOTAVAIL, address.host() + " is no address of this host"};
-  CmDevice& device = *found.device;
-  if (device.pd == nullptr) device.pd = ibv_alloc_pd(device.context);
-  if (device.pd == nullptr) return error_of_errno("ibv_alloc_pd");
-  found.pd = device.pd;
-  return found;
+  return with_domain(found);
 }
 
 Result<ibv_xrcd*> DeviceTable::xrcd_of(CmDevice& device) {

@@ -52,8 +52,8 @@ class DeviceTable {
   // that no device has belongs to the first device, as with Linux. Errors: ENODEV for an address of
   // this host without a device, EADDRNOTAVAIL for any other, those of list() and ibv_alloc_pd(3).
   Result<LocalGid> find(const os::SocketAddress& address);
-  // Whether find() has an answer among the devices that are open.
-  bool knows(const os::SocketAddress& address);
+  // The first GID of the first device. Errors: those of list() and ibv_alloc_pd(3).
+  Result<LocalGid> first();
   // The default XRC domain. Errors: those of ibv_open_xrcd(3).
   Result<ibv_xrcd*> xrcd_of(CmDevice& device);
   // Closes the devices that are not in use, as the process exits.
@@ -61,6 +61,7 @@ class DeviceTable {
 
  private:
   Result<std::vector<CmDevice*>> refresh();
+  static Result<LocalGid> with_domain(LocalGid found);
   bool find_known(const os::SocketAddress& address, LocalGid& found);
   bool open_again(const std::vector<CmDevice*>& listed, const ibv_gid& gid, LocalGid& found);
 

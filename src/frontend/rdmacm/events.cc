@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "boundary.h"
@@ -24,53 +25,95 @@ void limit(ConnectionTerms& terms, const CmDevice& device) {
   terms.responder_resources = std::min(terms.responder_resources, device.responder_resources);
 }
 
-// Makes the id of a request that is about to be reported; of one that has ended before, too: its
-// end is reported next. False when a younger request displaces it now. Errors: ENODEV, EMFILE,
-// ENOMEM.
-Result<bool> make_id(CmEventRecord& record) {
-  CmId& listener = *record.target;
-  std::shared_ptr<CmChannel> channel;
-  {
-    const MutexLock guard(listener.space().lock());
-    if (!listener.is_sync) channel = listener.shared_channel();
+// A request that is the first event of its channel, while its id is being made. The listener stays
+// as long: rdma_destroy_id(3) waits.
+class FirstRequest {
+ public:
+  // With the lock held.
+  explicit FirstRequest(CmEventRecord& record)
+      : record_(&record),
+        number_(record.request),
+        listener_(*record.target),
+        channel_(listener_.is_sync ? nullptr : listener_.shared_channel()),
+        own_address_(record.own_address) {
+    ++listener_.delivered;
   }
-  auto made = CmId::create(listener.shared_space(), std::move(channel), listener.context,
-                           listener.ps, listener.qp_type);
-  if (!made) return made.error();
-  std::unique_ptr<CmId> id = std::move(made).value();
-  auto local = DeviceTable::instance().find(record.own_address);
-  if (!local) return local.error();
-  id->bind_to(local.value());
-  // A program of this host may name any of its GIDs, and no other host.
-  ibv_gid& peer = record.terms.peer_gid;
-  if (is_loopback(record.peer_address) && !os::is_local_address(address_of(peer).get())) {
-    peer = id->local.gid;
+  ~FirstRequest() {
+    if (is_reported_) return;
+    CmSpace& space = listener_.space();
+    const MutexLock guard(space.lock());
+    ++listener_.acknowledged;
+    space.acknowledgements().notify_all();
   }
-  id->set_source(record.own_address);
-  id->set_destination(record.peer_address);
-  id->set_route(peer);
-  id->terms = record.terms;
-  limit(id->terms, *id->local.device);
-  auto end = id->event_of(RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
-  if (record.end_of_request != 0) {
-    end->event = RDMA_CM_EVENT_REJECTED;
-    end->status = record.end_of_request;
+  FirstRequest(const FirstRequest&) = delete;
+  FirstRequest& operator=(const FirstRequest&) = delete;
+
+  // Errors: ENODEV, EMFILE, ENOMEM.
+  Status make_id() {
+    auto made = CmId::create(listener_.shared_space(), channel_, listener_.context, listener_.ps,
+                             listener_.qp_type);
+    if (!made) return made.error();
+    id_ = std::move(made).value();
+    auto local = DeviceTable::instance().find(own_address_);
+    has_device_ = local.ok();
+    if (!has_device_) local = DeviceTable::instance().first();
+    if (!local) return local.error();
+    id_->bind_to(local.value());
+    end_ = id_->event_of(RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+    return {};
   }
-  const MutexLock guard(listener.space().lock());
-  id->connection = record.request;
-  id->manager = record.manager;
-  id->state = IdState::kRequested;
-  if (record.request == 0) {
-    --listener.ended_requests;
-    id->state = IdState::kEnded;
-    id->own_channel().add(std::move(end));
-  } else if (!id->manager->claim(*id)) {
-    return false;
+  // Takes the event, if it is still the first; else null. The end of a request that has ended
+  // before, or came to an address without a device, is reported next.
+  std::unique_ptr<CmEventRecord> take() {
+    CmChannel& channel = listener_.own_channel();
+    const MutexLock guard(listener_.space().lock());
+    if (channel.first() != record_ || record_->request != number_) return nullptr;
+    std::unique_ptr<CmEventRecord> record = channel.take();
+    fill(*record);
+    record->id = id_.release();
+    is_reported_ = true;
+    return record;
   }
-  ++id->manager->users;
-  record.id = id.release();
-  return true;
-}
+
+ private:
+  void fill(CmEventRecord& record) {
+    // A program of this host may name any of its GIDs, and no other host.
+    ibv_gid& peer = record.terms.peer_gid;
+    if (is_loopback(record.peer_address) && !os::is_local_address(address_of(peer).get())) {
+      peer = id_->local.gid;
+    }
+    id_->set_source(record.own_address);
+    id_->set_destination(record.peer_address);
+    id_->set_route(peer);
+    id_->terms = record.terms;
+    limit(id_->terms, *id_->local.device);
+    id_->connection = record.request;
+    id_->manager = record.manager;
+    ++id_->manager->users;
+    id_->state = IdState::kRequested;
+    if (record.end_of_request != 0) {
+      end_->event = RDMA_CM_EVENT_REJECTED;
+      end_->status = record.end_of_request;
+    }
+    if (record.request == 0) --listener_.ended_requests;
+    const bool lives = record.request != 0 && id_->manager->claim(*id_).ok();
+    if (lives && has_device_) return;
+    if (lives) static_cast<void>(id_->manager->reject(*id_, wire::CmReason::kNoResources, {}));
+    id_->connection = 0;
+    id_->state = IdState::kEnded;
+    id_->own_channel().add(std::move(end_));
+  }
+
+  CmEventRecord* const record_;  // only compared until it is taken
+  const cm::ConnectionId number_;
+  CmId& listener_;
+  const std::shared_ptr<CmChannel> channel_;
+  const os::SocketAddress own_address_;
+  std::unique_ptr<CmId> id_;
+  std::unique_ptr<CmEventRecord> end_;
+  bool has_device_ = false;
+  bool is_reported_ = false;
+};
 
 // A REP has come: the queue pair of the id goes to RTS, and an RTU leaves. False when the attempt
 // has ended meanwhile: that is reported next.
@@ -99,8 +142,7 @@ bool establish(CmEventRecord& record) {
 }
 
 // Does the library's part of an event. False when the event is not reported.
-Result<bool> conclude(CmEventRecord& record) {
-  if (record.event == RDMA_CM_EVENT_CONNECT_REQUEST) return make_id(record);
+bool conclude(CmEventRecord& record) {
   if (record.event == RDMA_CM_EVENT_CONNECT_RESPONSE) return establish(record);
   const bool has_failed =
       record.event == RDMA_CM_EVENT_REJECTED || record.event == RDMA_CM_EVENT_UNREACHABLE;
@@ -130,25 +172,35 @@ class EventReader {
   EventReader(const EventReader&) = delete;
   EventReader& operator=(const EventReader&) = delete;
 
-  // The first event; null without one.
-  CmEventRecord* take() {
+  // Takes the first event, and makes the id of a request. False when there is none to report; look
+  // again then. Errors: those of FirstRequest::make_id(), whose request waits.
+  Result<bool> take() {
+    std::optional<FirstRequest> request;
+    {
+      const MutexLock guard(channel_->space().lock());
+      CmEventRecord* const first = channel_->first();
+      if (first != nullptr && first->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+        request.emplace(*first);
+      } else if (first != nullptr) {
+        record_ = channel_->take();
+        ++record_->target->delivered;
+      }
+    }
+    if (request) {
+      if (Status made = request->make_id(); !made) return made.error();
+      record_ = request->take();
+    } else if (record_ != nullptr && !conclude(*record_)) {
+      complete(*record_);
+      record_.reset();
+    }
+    return record_ != nullptr;
+  }
+  // Whether there is an event.
+  bool has_event() {
     const MutexLock guard(channel_->space().lock());
-    record_ = channel_->take();
-    if (record_ != nullptr) ++record_->target->delivered;
-    return record_.get();
+    return channel_->first() != nullptr;
   }
   CmEventRecord* hand_out() { return record_.release(); }
-  void drop() {
-    complete(*record_);
-    record_.reset();
-  }
-  void put_back() {
-    CmId& target = *record_->target;
-    const MutexLock guard(target.space().lock());
-    ++target.acknowledged;
-    target.own_channel().put_back(std::move(record_));
-    target.space().acknowledgements().notify_all();
-  }
 
  private:
   const std::shared_ptr<CmChannel> channel_;
@@ -158,19 +210,13 @@ class EventReader {
 int get_event(CmChannel& channel, rdma_cm_event** event) {
   EventReader reader(channel);
   for (;;) {
-    if (CmEventRecord* const record = reader.take()) {
-      auto reported = conclude(*record);
-      if (!reported) {
-        reader.put_back();
-        return minus_one_with(reported.error().code);
-      }
-      if (reported.value()) {
-        *event = reader.hand_out();
-        return 0;
-      }
-      reader.drop();
-      continue;
+    auto taken = reader.take();
+    if (!taken) return minus_one_with(taken.error().code);
+    if (taken.value()) {
+      *event = reader.hand_out();
+      return 0;
     }
+    if (reader.has_event()) continue;
     if (channel.fd >= 0 && !os::may_wait(channel.fd)) return minus_one_with(EAGAIN);
     if (!os::sleep_or_cancelled(channel.fd, std::chrono::milliseconds(-1)) &&
         !os::handlers_restart_calls()) {

@@ -45,7 +45,6 @@ void drain(CmId& id) {
   const auto is_of_id = [&](const CmEventRecord& each) { return each.target == &id; };
   id.own_channel().drop(is_of_id);
   while (id.delivered != id.acknowledged) space.acknowledgements().wait(space.lock());
-  id.own_channel().drop(is_of_id);  // put back meanwhile
 }
 
 void destroy_id(CmId& id) {

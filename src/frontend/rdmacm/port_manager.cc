@@ -383,8 +383,6 @@ void PortManager::on_request(const cm::CmEvent& event) {
     refusal = wire::CmReason::kInvalidTransport;
   } else if (!is_mtu(req.path_mtu)) {
     refusal = wire::CmReason::kInvalidMtu;
-  } else if (!DeviceTable::instance().knows(arrival_->to)) {
-    refusal = wire::CmReason::kNoResources;
   }
   if (refusal) {
     return static_cast<void>(agent_->refuse(event.id, *refusal, {}, space_.port().now()));
@@ -410,9 +408,7 @@ void PortManager::on_query(const cm::CmEvent& event) {
   CmId& listener = *static_cast<CmId*>(event.context);
   const std::span<const std::byte, 216> data = query.data;
   const wire::CmIpHeader header = wire::parse_ip_header(data.first<wire::CmIpHeader::kBytes>());
-  const bool is_valid = header.version == 0 && listener.has_datagrams() &&
-                        DeviceTable::instance().knows(arrival_->to);
-  if (!is_valid) {
+  if (header.version != 0 || !listener.has_datagrams()) {
     wire::CmSidrRep refused;
     refused.status = kNoSuchService;
     return static_cast<void>(agent_->answer(event.id, refused, space_.port().now()));
