@@ -3,6 +3,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <cstdlib>
+#include <vector>
+
 #include "support/parties.h"
 
 namespace weft::rdmacm_conformance {
@@ -74,6 +78,45 @@ TEST_F(Fork, LeavesThePortsOfTheParentInUse) {
     EXPECT_EQ(errno_of(rdma_bind_addr(same.get(), taken.get())), EADDRINUSE);
     EXPECT_EQ(errno_of(rdma_bind_addr(other.get(), taken.get())), EADDRINUSE);
   });
+}
+
+// A server that listens, says so by its port, and exits with all its objects once it has a request.
+[[noreturn]] void serve_and_exit(int to_parent) {
+  Channel channel;
+  const auto listener = listen_at(channel, kIpv4Loopback);
+  const std::uint16_t port = source_port(*listener);
+  if (::write(to_parent, &port, sizeof port) != sizeof port) ::_exit(2);
+  if (!channel.is_readable_within(patience())) ::_exit(3);
+  std::exit(0);
+}
+
+TEST_F(Fork, LetsTheChildExitWhileRequestsArrive) {
+  constexpr int kRounds = 10;
+  constexpr int kRequests = 30;
+  for (int round = 0; round < kRounds; ++round) {
+    std::array<int, 2> pipe{};
+    ASSERT_EQ(::pipe(pipe.data()), 0);
+    const pid_t child = ::fork();
+    ASSERT_NE(child, -1);
+    if (child == 0) {
+      ::alarm(60);
+      serve_and_exit(pipe[1]);
+    }
+    std::uint16_t port = 0;
+    ASSERT_EQ(::read(pipe[0], &port, sizeof port), static_cast<ssize_t>(sizeof port));
+    std::array<Channel, kRequests> channels;  // each has the end of its request, too
+    std::vector<Owned<rdma_cm_id>> clients;
+    for (Channel& each : channels) {
+      clients.push_back(resolved_to(each, Address(kIpv4Loopback, port)));
+      rdma_conn_param wanted = parameters_with();
+      ASSERT_EQ(errno_of(rdma_connect(clients.back().get(), &wanted)), 0);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "status " << status;
+    ::close(pipe[0]);
+    ::close(pipe[1]);
+  }
 }
 
 }  // namespace
