@@ -223,6 +223,35 @@ TEST(Threads, MakeAndDestroyIdsOfOneChannelAtOnce) {
   EXPECT_FALSE(channel.is_readable());
 }
 
+// Each event is either dropped, or acknowledged before the id ends.
+TEST(Threads, ReadAChannelWhileAnotherOneDestroysItsIds) {
+  constexpr int kRounds = 300;
+  Channel channel;
+  channel.set_nonblocking();
+  std::atomic<int> rounds{0};
+  in_threads([&](int number) {
+    while (rounds < kRounds) {
+      if (number == 0) {
+        auto id = new_id(channel.get());
+        Address to(kIpv4Loopback, 1);
+        ASSERT_EQ(errno_of(rdma_resolve_addr(id.get(), nullptr, to.get(), 1000)), 0);
+        if (rounds % 2 == 0) std::this_thread::yield();
+        id.reset();
+        ++rounds;
+        continue;
+      }
+      rdma_cm_event* event = nullptr;
+      if (rdma_get_cm_event(channel.get(), &event) == 0) {
+        EXPECT_EQ(event->event, RDMA_CM_EVENT_ADDR_RESOLVED);
+        ASSERT_EQ(rdma_ack_cm_event(event), 0);
+      } else {
+        ASSERT_EQ(errno, EAGAIN);
+      }
+    }
+  });
+  EXPECT_FALSE(channel.is_readable());
+}
+
 // rdma_destroy_id(3) returns after another thread has acknowledged the event.
 TEST(Threads, DestroyAnIdWhoseEventAnotherOneAcknowledges) {
   Channel channel;
