@@ -27,8 +27,8 @@ constexpr std::array<std::string_view, 2> kPrefixes = {"FI_WEFT_", "WEFT_"};
 void print_libraries() {
   const auto libraries = own_libraries();
   if (libraries) {
-    fmt::print("libibverbs.so.1  in {0}\nlibrdmacm.so.1   in {0}\nlibweft-fi.so    in {1}\n", libraries.value().verbs,
-               libraries.value().fabric);
+    fmt::print("libibverbs.so.1  in {0}\nlibrdmacm.so.1   in {0}\nlibweft-fi.so    in {1}\n",
+               libraries.value().verbs, libraries.value().fabric);
   } else {
     fmt::print("libraries        {}\n", libraries.error().message);
   }

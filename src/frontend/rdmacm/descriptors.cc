@@ -23,6 +23,7 @@ int rfcntl(int descriptor, int command, ...) {
   va_list rest;
   va_start(rest, command);
   long argument = 0;
+  // NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): va_start() was called.
   if (command != F_GETFL && command != F_GETFD) argument = va_arg(rest, long);
   va_end(rest);
   return ::fcntl(descriptor, command, argument);
