@@ -175,9 +175,9 @@ void PortManager::tick(Time now) {
 // An answer to the message that is being taken goes from the address that this came to.
 std::optional<os::SocketAddress> PortManager::own_address(cm::ConnectionId id,
                                                           const os::SocketAddress& peer) {
+  if (starts_from_) return starts_from_;  // its number may have had another address
   const auto known = own_addresses_.find(id);
   if (known != own_addresses_.end()) return known->second;
-  if (starts_from_) return starts_from_;
   if (arrival_ && arrival_->from == peer) return arrival_->to;
   if (!address_.is_any()) return address_;
   const auto source = os::source_towards(peer);
