@@ -214,7 +214,7 @@ class Party final : public cm::CmHost, public cm::User {
     wire::CmSidrReq request;
     const cm::Remote to = remote(input.byte() % kParties);
     request.service = input.byte() % (kServices + 1);
-    const auto id = agent_->resolve(to, request, {}, *this, this, now);
+    const auto id = agent_->resolve({to, request}, *this, this, now);
     require(id.ok(), "resolve() fails");
     ids_[id.value()].phase = Phase::kTrying;
   }
