@@ -4,13 +4,11 @@
 """Kills (SIGKILL) one side at a random moment: while the client starts and connects, or once so many packets have passed. The survivor
 ends with an event that says so, or with a completion in error; a server that has not heard of its client serves the next one. Then rping
 runs undisturbed on the same port, and neither a socket nor a file of a runtime directory is left."""
-import argparse
 import random
 import re
 import sys
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 
 from listeners import Programs, free_port
 import sides
@@ -120,22 +118,5 @@ class Lane:
             f"\n  {count} times {notice}" for notice, count in notices.items()) for name, notices in self._notices.items())
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("build", help="CMake build directory")
-    parser.add_argument("--moments", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
-    hosts.enter()
-    lanes = [Lane(arguments.build, count, arguments.seed) for count in (1, 2)]
-    with ThreadPoolExecutor(len(lanes)) as threads:
-        failures = list(threads.map(lambda lane: lane.run(arguments.moments // len(lanes)), lanes))
-    for lane, failure in zip(lanes, failures):
-        print(lane.describe())
-        if failure:
-            print(f"FAILED: {failure}")
-    return 1 if any(failures) else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(sides.run_lanes(__doc__, Lane))

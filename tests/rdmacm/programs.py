@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Do Debian's rdma_cm programs do what they should on the drop-in librdmacm, over the loopback or between hosts?
 """Runs them under `weft run`, as servers and as clients. A server that does not end by itself is killed once its clients have ended."""
-import argparse
 import contextlib
 import sys
 import time
@@ -10,7 +9,6 @@ from dataclasses import dataclass
 
 from listeners import Programs, free_port
 import sides
-import hosts
 
 RPING_SERVER, RPING_CLIENT = "rping -s -a {address} -p {port} ", "rping -c -a {address} -p {port} "
 NO_LISTENER = 8  # as a reason of REJECTED
@@ -174,19 +172,8 @@ def rows_of(arguments):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("build", help="CMake build directory")
-    parser.add_argument("words", nargs="*", help="run rows whose client's line contains one of these (default: all)")
-    parser.add_argument("--between-hosts", action="store_true", help="over a wire in place of the loopback")
-    parser.add_argument("--mtu", type=int, default=9000, help="of that wire")
-    parser.add_argument("--lose", type=int, default=0, metavar="PERCENT", help="of the packets on that wire: reliable services only")
-    arguments = parser.parse_intermixed_args()
-    wire = None
-    if arguments.between_hosts:
-        hosts.enter()
-        wire = hosts.Hosts(2, arguments.mtu)
-        if arguments.lose:
-            wire.lose(arguments.lose)
+    arguments = sides.arguments_of_rows(__doc__, "run rows whose client's line contains one of these")
+    wire = sides.wire_of(arguments)
     places = wire or (sides.ThisHost, sides.ThisHost)
     programs = {family: Programs(arguments.build, places, family) for family in ("ipv4", "ipv6")}
     failed = []
@@ -199,13 +186,7 @@ def main():
             outcome = f"FAILED\n{failure}\n"
             failed.append(row.name)
         print(f"{row.name}: {outcome}, {time.monotonic() - begin:.1f} s", flush=True)
-    if wire is not None:
-        passed, lost = wire.counts()
-        print(f"{passed} packets crossed the wire, {lost} were lost")
-        if passed == 0 or (lost > 0) != (arguments.lose > 0):
-            failed.append("the wire was not what it should be")
-    print("".join(f"FAILED: {line}\n" for line in failed), end="")
-    return 1 if failed else 0
+    return sides.conclude(failed, wire, arguments)
 
 
 if __name__ == "__main__":

@@ -4,12 +4,10 @@
 """Kills (SIGKILL) one side of a program once so many packets have passed there. A survivor with work outstanding ends with the
 status of exhausted retries, or with flushed work. One that only waits for a message sends nothing more, as on hardware, and is
 ended. Afterwards the program runs undisturbed, and neither a socket nor a file of a runtime directory is left."""
-import argparse
 import random
 import re
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import sides  # noqa: I001  (finds the next one)
@@ -121,22 +119,5 @@ class Lane:
                          for name, (idle, failed) in self._counts.items())
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("build", help="CMake build directory")
-    parser.add_argument("--moments", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
-    hosts.enter()
-    lanes = [Lane(arguments.build, count, arguments.seed) for count in (1, 2)]
-    with ThreadPoolExecutor(len(lanes)) as threads:
-        failures = list(threads.map(lambda lane: lane.run(arguments.moments // len(lanes)), lanes))
-    for lane, failure in zip(lanes, failures):
-        print(lane.describe())
-        if failure:
-            print(f"FAILED: {failure}")
-    return 1 if any(failures) else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(sides.run_lanes(__doc__, Lane))

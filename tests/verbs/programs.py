@@ -2,12 +2,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Do both sides of each verbs program end well on the drop-in libibverbs, over the loopback or between hosts?
 """Runs Debian's programs and weft_move_patterns under `weft run`, as server and as client."""
-import argparse
 import sys
 import time
 
 import sides
-import hosts
 
 CHECKED = [f"weft_move_patterns {transport}" for transport in ("rc", "uc", "ud", "xrc")]
 PINGPONGS = ["ibv_rc_pingpong -g 0 -c", *(f"ibv_rc_pingpong -g 0 -c {more}" for more in
@@ -32,19 +30,8 @@ def lines_of(arguments):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("build", help="CMake build directory")
-    parser.add_argument("words", nargs="*", help="run programs whose line contains one of these (default: all)")
-    parser.add_argument("--between-hosts", action="store_true", help="over a wire in place of the loopback")
-    parser.add_argument("--mtu", type=int, default=9000, help="of that wire")
-    parser.add_argument("--lose", type=int, default=0, metavar="PERCENT", help="of the packets on that wire: reliable services only")
-    arguments = parser.parse_intermixed_args()
-    wire = None
-    if arguments.between_hosts:
-        hosts.enter()
-        wire = hosts.Hosts(2, arguments.mtu)
-        if arguments.lose:
-            wire.lose(arguments.lose)
+    arguments = sides.arguments_of_rows(__doc__, "run programs whose line contains one of these")
+    wire = sides.wire_of(arguments)
     programs = sides.Programs(arguments.build, wire or (sides.ThisHost, sides.ThisHost))
     failed = []
     for line in lines_of(arguments):
@@ -55,13 +42,7 @@ def main():
         if not passed:
             failed.append(line)
             print(sides.describe(server, client), flush=True)
-    if wire is not None:
-        passed, lost = wire.counts()
-        print(f"{passed} packets crossed the wire, {lost} were lost")
-        if passed == 0 or (lost > 0) != (arguments.lose > 0):
-            failed.append("the wire was not what it should be")
-    print("".join(f"FAILED: {line}\n" for line in failed), end="")
-    return 1 if failed else 0
+    return sides.conclude(failed, wire, arguments)
 
 
 if __name__ == "__main__":

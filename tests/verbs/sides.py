@@ -2,6 +2,7 @@
 # How does a test run both sides of a verbs program under `weft run`?
 """A side is one process of a program that talks to another one, its peer, which it finds by TCP: the server waits for
 the client. Each side is on a host of tests/hosts/hosts.py, or on this one."""
+import argparse
 import os
 import pathlib
 import shutil
@@ -9,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "hosts"))
 import hosts  # noqa: E402
@@ -148,3 +150,54 @@ class Programs:
 def describe(server, client):
     """Status and output of both sides."""
     return "\n".join(f"{name} ({status}):\n{output}" for name, (status, output) in (("client", client), ("server", server)))
+
+
+def arguments_of_rows(description, words):
+    """The command line of a test of many programs; `words` says what its words choose."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("build", help="CMake build directory")
+    parser.add_argument("words", nargs="*", help=f"{words} (default: all)")
+    parser.add_argument("--between-hosts", action="store_true", help="over a wire in place of the loopback")
+    parser.add_argument("--mtu", type=int, default=9000, help="of that wire")
+    parser.add_argument("--lose", type=int, default=0, metavar="PERCENT", help="of the packets on that wire: reliable services only")
+    return parser.parse_intermixed_args()
+
+
+def wire_of(arguments):
+    """The hosts that such a test runs between; none over the loopback."""
+    if not arguments.between_hosts:
+        return None
+    hosts.enter()
+    wire = hosts.Hosts(2, arguments.mtu)
+    if arguments.lose:
+        wire.lose(arguments.lose)
+    return wire
+
+
+def conclude(failed, wire, arguments):
+    """Its exit status. Packets must have crossed the wire, and some of them be lost where they should."""
+    if wire is not None:
+        passed, lost = wire.counts()
+        print(f"{passed} packets crossed the wire, {lost} were lost")
+        if passed == 0 or (lost > 0) != (arguments.lose > 0):
+            failed.append("the wire was not what it should be")
+    print("".join(f"FAILED: {line}\n" for line in failed), end="")
+    return 1 if failed else 0
+
+
+def run_lanes(description, lane_class):
+    """The exit status of a test that kills sides within a host and, beside that, between two."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("build", help="CMake build directory")
+    parser.add_argument("--moments", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    hosts.enter()
+    lanes = [lane_class(arguments.build, count, arguments.seed) for count in (1, 2)]
+    with ThreadPoolExecutor(len(lanes)) as threads:
+        failures = list(threads.map(lambda lane: lane.run(arguments.moments // len(lanes)), lanes))
+    for lane, failure in zip(lanes, failures):
+        print(lane.describe())
+        if failure:
+            print(f"FAILED: {failure}")
+    return 1 if any(failures) else 0
