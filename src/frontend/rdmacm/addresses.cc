@@ -51,12 +51,6 @@ bool reaches(CmId& id, int family) {
   return id.manager->has_both_families() || id.manager->address().family() == family;
 }
 
-os::SocketAddress loopback_of(const os::SocketAddress& any) {
-  return any.family() == AF_INET
-             ? os::SocketAddress::of_host(AF_INET, "\x7F\0\0\1", any.port())
-             : os::SocketAddress::of_host(AF_INET6, &in6addr_loopback, any.port());
-}
-
 // With a UDP port of its own.
 Status bind(CmId& id, const os::SocketAddress& address) {
   if (Status fits = check_port_space(id); !fits) return fits;
@@ -134,7 +128,7 @@ Status resolve(CmId& id, const sockaddr* from, const sockaddr* to) {
     }
   }
   os::SocketAddress peer = destination.value();
-  if (peer.is_any()) peer = loopback_of(peer);
+  if (peer.is_any()) peer = loopback_address(peer.family(), peer.port());
   id.set_destination(peer);
   const Status found = choose_source(id, peer);
   const ibv_gid gid = found ? gid_of_peer(id.local.gid, peer) : ibv_gid{};

@@ -2,6 +2,7 @@
 // What is behind the rdma_cm_event of a program?
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <memory>
@@ -21,8 +22,12 @@ class PortManager;
 struct CmEventRecord : rdma_cm_event {
   CmEventRecord(CmId& of, rdma_cm_id* handle, rdma_cm_event_type type, int status);
   // Parameters with private data of that size, which is that of the field of the message.
-  void set_private_data(rdma_conn_param& parameters, std::span<const std::byte> field);
-  void set_private_data(rdma_ud_param& parameters, std::span<const std::byte> field);
+  template <class Parameters>
+  void set_private_data(Parameters& parameters, std::span<const std::byte> field) {
+    std::ranges::copy(field, private_data_.begin());
+    parameters.private_data = private_data_.data();
+    parameters.private_data_len = static_cast<std::uint8_t>(field.size());
+  }
 
   CmId* target;  // the id whose event it is: a listener's, of a request
   // A request without an id yet. 0: it has ended, for that reason of a REJ if it is not 0.

@@ -2,6 +2,7 @@
 // What is behind the rdma_cm_id of a program?
 #include "cm_id.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "wire/cm_message.h"
@@ -45,7 +46,7 @@ void CmId::bind_to(const LocalGid& to) {
   port_num = kPort;
   pd = to.pd;
   route.addr.addr.ibaddr.sgid = to.gid;
-  route.addr.addr.ibaddr.pkey = 0xFFFF;
+  route.addr.addr.ibaddr.pkey = kPkey;
 }
 
 void CmId::set_source(const os::SocketAddress& address) {
@@ -72,16 +73,34 @@ std::uint64_t CmId::service() const {
   return wire::service_of(static_cast<std::uint16_t>(ps), source().port());
 }
 
+ibv_ah_attr CmId::address_of_peer() const {
+  ibv_ah_attr address{};
+  address.is_global = 1;
+  address.port_num = kPort;
+  address.grh.dgid = terms.peer_gid;
+  address.grh.flow_label = terms.flow_label;
+  address.grh.sgid_index = local.index;
+  address.grh.hop_limit = kHopLimit;
+  address.grh.traffic_class = terms.traffic_class;
+  return address;
+}
+
+void CmId::limit_depths() {
+  const CmDevice& device = *local.device;
+  terms.initiator_depth = std::min(terms.initiator_depth, device.initiator_depth);
+  terms.responder_resources = std::min(terms.responder_resources, device.responder_resources);
+}
+
 void CmId::set_route(const ibv_gid& peer) {
   route.addr.addr.ibaddr.dgid = peer;
   path = std::make_unique<ibv_sa_path_rec>();
   path->dgid = peer;
   path->sgid = local.gid;
-  path->hop_limit = 64;
+  path->hop_limit = kHopLimit;
   path->traffic_class = options.traffic_class;
   path->reversible = 1;
   path->numb_path = 1;
-  path->pkey = 0xFFFF;
+  path->pkey = kPkey;
   path->mtu_selector = 2;  // exactly
   path->mtu = local.mtu;
   path->rate_selector = 2;

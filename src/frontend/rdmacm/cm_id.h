@@ -76,6 +76,10 @@ class CmId : public rdma_cm_id {
   os::SocketAddress destination() const;
   // The service that it listens for, or that its request is for.
   std::uint64_t service() const;
+  // The address vector of packets to the peer of its terms.
+  ibv_ah_attr address_of_peer() const;
+  // Its terms have depths that its device allows from now on.
+  void limit_depths();
   // The GIDs and the path of its connection.
   void set_route(const ibv_gid& peer);
 

@@ -20,9 +20,6 @@ constexpr std::uint8_t kMostRetries = 7;
 constexpr std::uint8_t kResponseTimeout = 20;  // 4.3 s, as with Linux
 constexpr std::uint8_t kMostRepetitions = 15;
 constexpr std::uint8_t kXrc = 1;
-constexpr std::uint8_t kHopLimit = 64;
-constexpr std::uint32_t kPsnMask = 0xFF'FFFF;
-constexpr std::uint16_t kPkey = 0xFFFF;
 
 std::span<const std::byte> bytes_of(const void* data, std::size_t length) {
   return {static_cast<const std::byte*>(data), data == nullptr ? 0 : length};
@@ -126,7 +123,7 @@ std::uint32_t flow_label_of(const CmId& id) {
 Status send_req(CmId& id, const rdma_conn_param& chosen) {
   ConnectionTerms& terms = id.terms;
   terms = {};
-  terms.own_psn = static_cast<std::uint32_t>(id.manager->random()) & kPsnMask;
+  terms.own_psn = id.manager->new_psn();
   terms.peer_gid = id.route.addr.addr.ibaddr.dgid;
   terms.mtu = id.local.mtu;
   terms.flow_label = flow_label_of(id);
@@ -158,7 +155,9 @@ Status send_req(CmId& id, const rdma_conn_param& chosen) {
 }
 
 Status send_query(CmId& id, const rdma_conn_param& chosen) {
+  id.terms = {};
   id.terms.peer_gid = id.route.addr.addr.ibaddr.dgid;
+  id.terms.traffic_class = id.options.traffic_class;
   wire::CmSidrReq query;
   query.pkey = kPkey;
   query.service = service_of(id);
@@ -249,12 +248,7 @@ Status accept(CmId& id, const rdma_conn_param* parameters) {
   }
   if (id.has_datagrams()) return answer_query(id, parameters);
   if (id.qp != nullptr) {
-    Status moved = move_pair(id, *id.qp, IBV_QPS_RTR);
-    if (moved) moved = move_pair(id, *id.qp, IBV_QPS_RTS);
-    if (!moved) {
-      end_pair(id);
-      return moved;
-    }
+    if (Status connected = connect_pair(id); !connected) return connected;
   }
   if (Status sent = send_rep(id, chosen); !sent) {
     end_pair(id);
@@ -265,7 +259,6 @@ Status accept(CmId& id, const rdma_conn_param* parameters) {
 
 Status reject(CmId& id, wire::CmReason reason, std::span<const std::byte> data) {
   constexpr std::size_t kMost = sizeof(wire::CmRej::data);
-  constexpr std::uint8_t kRefused = 2;  // of a SIDR_REP
   if (data.size() > kMost) return Error{EINVAL, "private data that do not fit"};
   const MutexLock guard(id.space().lock());
   if (id.state != IdState::kRequested && id.state != IdState::kResponded) {

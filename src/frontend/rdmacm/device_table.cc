@@ -72,6 +72,11 @@ bool is_loopback(const os::SocketAddress& address) {
          std::memcmp(host.data(), &in6addr_loopback, sizeof in6addr_loopback) == 0;
 }
 
+os::SocketAddress loopback_address(int family, std::uint16_t port) {
+  return family == AF_INET ? os::SocketAddress::of_host(AF_INET, "\x7F\0\0\1", port)
+                           : os::SocketAddress::of_host(AF_INET6, &in6addr_loopback, port);
+}
+
 ibv_gid gid_of_peer(const ibv_gid& own, const os::SocketAddress& address) {
   if (!is_loopback(address)) return gid_of(address);
   if (!is_loopback(address_of(own))) return own;
@@ -121,10 +126,7 @@ bool DeviceTable::find_known(const os::SocketAddress& address, LocalGid& found) 
   };
   if (has(gid_of(address))) return true;
   if (!is_loopback(address) || devices_.empty()) return false;
-  const auto usual = address.family() == AF_INET
-                         ? os::SocketAddress::of_host(AF_INET, "\x7F\0\0\1", 0)
-                         : os::SocketAddress::of_host(AF_INET6, &in6addr_loopback, 0);
-  if (has(gid_of(usual))) return true;
+  if (has(gid_of(loopback_address(address.family(), 0)))) return true;
   CmDevice& first = *devices_.front();
   ibv_gid gid{};
   return ibv_query_gid(first.context, kPort, 0, &gid) == 0 && find_gid(first, gid, found);

@@ -75,5 +75,7 @@ class DeviceTable {
 // that an id is bound to at that address. Without the lock of the space.
 ibv_gid gid_of_peer(const ibv_gid& own, const os::SocketAddress& address);
 bool is_loopback(const os::SocketAddress& address);
+// The usual address of the loopback network in that family.
+os::SocketAddress loopback_address(int family, std::uint16_t port);
 
 }  // namespace weft::rdmacm

@@ -19,10 +19,10 @@
 namespace weft::rdmacm {
 namespace {
 
-// The depths that the device allows.
-void limit(ConnectionTerms& terms, const CmDevice& device) {
-  terms.initiator_depth = std::min(terms.initiator_depth, device.initiator_depth);
-  terms.responder_resources = std::min(terms.responder_resources, device.responder_resources);
+// The program has done with an event of the id. With the lock held.
+void acknowledge(CmId& id) {
+  ++id.acknowledged;
+  id.space().acknowledgements().notify_all();
 }
 
 // A request that is the first event of its channel, while its id is being made. The listener stays
@@ -40,10 +40,8 @@ class FirstRequest {
   }
   ~FirstRequest() {
     if (is_reported_) return;
-    CmSpace& space = listener_.space();
-    const MutexLock guard(space.lock());
-    ++listener_.acknowledged;
-    space.acknowledgements().notify_all();
+    const MutexLock guard(listener_.space().lock());
+    acknowledge(listener_);
   }
   FirstRequest(const FirstRequest&) = delete;
   FirstRequest& operator=(const FirstRequest&) = delete;
@@ -86,7 +84,7 @@ class FirstRequest {
     id_->set_destination(record.peer_address);
     id_->set_route(peer);
     id_->terms = record.terms;
-    limit(id_->terms, *id_->local.device);
+    id_->limit_depths();
     id_->connection = record.request;
     id_->manager = record.manager;
     ++id_->manager->users;
@@ -124,9 +122,7 @@ bool establish(CmEventRecord& record) {
     if (id.state != IdState::kResponded) return false;
   }
   if (id.qp == nullptr) return true;  // rdma_establish(3)
-  Status moved = move_pair(id, *id.qp, IBV_QPS_RTR);
-  if (moved) moved = move_pair(id, *id.qp, IBV_QPS_RTS);
-  if (!moved) end_pair(id);
+  const Status moved = connect_pair(id);
   const MutexLock guard(id.space().lock());
   if (id.state != IdState::kResponded) return false;
   if (moved) {
@@ -151,10 +147,8 @@ bool conclude(CmEventRecord& record) {
 }
 
 void complete(CmEventRecord& record) {
-  CmSpace& space = record.target->space();
-  const MutexLock guard(space.lock());
-  ++record.target->acknowledged;
-  space.acknowledgements().notify_all();
+  const MutexLock guard(record.target->space().lock());
+  acknowledge(*record.target);
 }
 
 // A thread inside of rdma_get_cm_event(3), with the event that it has taken. It may be cancelled.

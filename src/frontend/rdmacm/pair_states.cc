@@ -39,14 +39,7 @@ void set_access(const CmId& id, ibv_qp_attr& attributes, int& mask) {
 }
 
 void set_peer(const CmId& id, const ConnectionTerms& terms, ibv_qp_attr& attributes, int& mask) {
-  attributes.ah_attr = {};
-  attributes.ah_attr.is_global = 1;
-  attributes.ah_attr.port_num = kPort;
-  attributes.ah_attr.grh.dgid = terms.peer_gid;
-  attributes.ah_attr.grh.flow_label = terms.flow_label;
-  attributes.ah_attr.grh.sgid_index = id.local.index;
-  attributes.ah_attr.grh.hop_limit = 64;
-  attributes.ah_attr.grh.traffic_class = terms.traffic_class;
+  attributes.ah_attr = id.address_of_peer();
   attributes.path_mtu = terms.mtu;
   attributes.dest_qp_num = terms.peer_qpn;
   attributes.rq_psn = terms.own_psn;
@@ -77,6 +70,15 @@ Status modify(ibv_qp& pair, ibv_qp_attr& attributes, int mask) {
   return status_of(ibv_modify_qp(&pair, &attributes, mask), "ibv_modify_qp");
 }
 
+// To that state.
+Status move_pair(CmId& id, ibv_qp& pair, ibv_qp_state state) {
+  ibv_qp_attr attributes{};
+  attributes.qp_state = state;
+  int mask = 0;
+  if (Status known = attributes_for(id, attributes, mask); !known) return known;
+  return modify(pair, attributes, mask);
+}
+
 }  // namespace
 
 Status attributes_for(CmId& id, ibv_qp_attr& attributes, int& mask) {
@@ -104,16 +106,15 @@ Status attributes_for(CmId& id, ibv_qp_attr& attributes, int& mask) {
   return {};
 }
 
-Status move_pair(CmId& id, ibv_qp& pair, ibv_qp_state state) {
-  // INIT once more: the accesses that the connection allows are known by now.
-  if (state == IBV_QPS_RTR) {
-    if (Status done = move_pair(id, pair, IBV_QPS_INIT); !done) return done;
+// INIT once more: the accesses that the connection allows are known by now.
+Status connect_pair(CmId& id) {
+  for (const ibv_qp_state state : {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS}) {
+    if (Status moved = move_pair(id, *id.qp, state); !moved) {
+      end_pair(id);
+      return moved;
+    }
   }
-  ibv_qp_attr attributes{};
-  attributes.qp_state = state;
-  int mask = 0;
-  if (Status known = attributes_for(id, attributes, mask); !known) return known;
-  return modify(pair, attributes, mask);
+  return {};
 }
 
 Status begin(CmId& id, ibv_qp& pair) {

@@ -10,9 +10,10 @@ namespace weft::rdmacm {
 // The attributes and their mask with which a queue pair goes to attributes.qp_state: INIT, RTR or
 // RTS. Takes the lock. Errors: EINVAL for another state, or before the id knows them.
 Status attributes_for(CmId& id, ibv_qp_attr& attributes, int& mask);
-// Moves the queue pair of an id there. Errors: those of attributes_for() and ibv_modify_qp(3).
-Status move_pair(CmId& id, ibv_qp& pair, ibv_qp_state state);
-// Makes a new queue pair ready for posts: INIT, and RTS of a service of datagrams.
+// Moves the queue pair of an id to RTR and RTS, or else to ERR. Errors: those of attributes_for()
+// and ibv_modify_qp(3).
+Status connect_pair(CmId& id);
+// Makes a new queue pair ready for posts: INIT, and RTS of UD. Errors likewise.
 Status begin(CmId& id, ibv_qp& pair);
 // To ERR, if there is one.
 void end_pair(CmId& id);

@@ -26,9 +26,6 @@ constexpr auto kListenerGrace = std::chrono::milliseconds(50);
 constexpr std::size_t kMostEarly = 64;  // such requests; others are rejected at once
 // Between DISCONNECTED and TIMEWAIT_EXIT.
 constexpr auto kTimeWait = std::chrono::milliseconds(500);
-// Statuses of a SIDR_REP.
-constexpr std::uint8_t kNoSuchService = 1;
-constexpr std::uint8_t kRefused = 2;
 
 ibv_gid gid_in(const wire::Gid& bytes) {
   ibv_gid gid{};
@@ -96,6 +93,8 @@ void PortManager::close() {
 }
 
 std::uint64_t PortManager::random() { return os::random_number(); }
+
+std::uint32_t PortManager::new_psn() { return Psn(static_cast<std::uint32_t>(random())).value(); }
 
 void PortManager::settle_call() {
   space_.port().lock().assert_held();
@@ -297,8 +296,6 @@ void PortManager::forget(CmId& id) {
     refused.status = kRefused;
     refused.service = id.service();
     static_cast<void>(agent_->answer(id.connection, refused, now));
-  } else if (id.state == IdState::kRequested || id.state == IdState::kResponded) {
-    static_cast<void>(agent_->reject(id.connection, wire::CmReason::kConsumer, {}, now));
   } else {
     agent_->disconnect(id.connection, {}, now);
   }
@@ -390,7 +387,7 @@ void PortManager::on_request(const cm::CmEvent& event) {
   auto record = listener.event_of(RDMA_CM_EVENT_CONNECT_REQUEST, 0);
   record->request = event.id;
   record->terms = terms_of(req, event.remote.address);
-  record->terms.own_psn = static_cast<std::uint32_t>(random()) & 0xFF'FFFF;
+  record->terms.own_psn = new_psn();
   record->peer_address = event.remote.address;
   introduce(*record, header);
   rdma_conn_param& parameters = record->param.conn;
@@ -446,8 +443,9 @@ void PortManager::on_reply(CmId& id, const cm::CmEvent& event) {
   ConnectionTerms& terms = id.terms;
   terms.peer_psn = rep.starting_psn;
   terms.peer_qpn = id.qp_type == IBV_QPT_XRC_SEND ? rep.eecn : rep.qpn;
-  terms.responder_resources = std::min(rep.initiator_depth, id.local.device->responder_resources);
-  terms.initiator_depth = std::min(rep.responder_resources, id.local.device->initiator_depth);
+  terms.responder_resources = rep.initiator_depth;
+  terms.initiator_depth = rep.responder_resources;
+  id.limit_depths();
   terms.rnr_retry_count = rep.rnr_retry;
   id.state = IdState::kResponded;
   auto record = id.event_of(RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
@@ -468,12 +466,7 @@ void PortManager::on_resolved(CmId& id, const cm::CmEvent& event) {
   rdma_ud_param& parameters = record->param.ud;
   parameters.qp_num = reply.qpn;
   parameters.qkey = reply.queue_key;
-  parameters.ah_attr.is_global = 1;
-  parameters.ah_attr.port_num = kPort;
-  parameters.ah_attr.grh.dgid = id.terms.peer_gid;
-  parameters.ah_attr.grh.sgid_index = id.local.index;
-  parameters.ah_attr.grh.hop_limit = 64;
-  parameters.ah_attr.grh.traffic_class = id.options.traffic_class;
+  parameters.ah_attr = id.address_of_peer();
   record->set_private_data(parameters, reply.data);
   id.own_channel().add(std::move(record));
 }

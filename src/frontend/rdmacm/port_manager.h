@@ -49,7 +49,8 @@ class PortManager final : public queue::PortClient,
   void disconnect(CmId& id);
   // Ends all that the id has here, as it is destroyed: its peer hears of it.
   void forget(CmId& id);
-  std::uint64_t random() override;
+  // A number at random for a peer to begin with.
+  std::uint32_t new_psn();
 
   bool is_idle() const { return users == 0 && agent_->connections() == 0 && early_.empty(); }
   void close();
@@ -67,6 +68,7 @@ class PortManager final : public queue::PortClient,
   Time due() override;
   // cm::CmHost
   void send(const cm::Remote& to, cm::ConnectionId id, std::span<const std::byte> message) override;
+  std::uint64_t random() override;
   // cm::User
   void handle(const cm::CmEvent& event) override;
   Time last_received(cm::ConnectionId, void*) override { return {}; }

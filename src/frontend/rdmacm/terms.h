@@ -21,6 +21,12 @@ inline std::uint8_t transport_of(ibv_qp_type type) {
   return type == IBV_QPT_UC ? kUnreliable : 0;
 }
 
+inline constexpr std::uint8_t kHopLimit = 64;
+inline constexpr std::uint16_t kPkey = 0xFFFF;  // the default partition
+// Statuses of a SIDR_REP.
+inline constexpr std::uint8_t kNoSuchService = 1;
+inline constexpr std::uint8_t kRefused = 2;
+
 // In the view of one end.
 struct ConnectionTerms {
   std::uint32_t own_psn = 0;  // which the peer begins with
