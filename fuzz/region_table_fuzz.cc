@@ -45,8 +45,9 @@ class Table {
     return found;
   }
   std::atomic<std::uint64_t>& stripe(std::uint32_t number) {
-    return memory_.at<memory::Stripe>(memory::kStripesAt)[number].holder;
+    return stripes_->stripes()[number].holder;
   }
+  memory::StripeLocks& locks() { return locks_; }
   memory::UserRecord& record(std::uint32_t number) {
     return memory_.at<memory::UserRecord>(memory::kUsersAt)[number];
   }
@@ -64,6 +65,9 @@ class Table {
   Directory directory_;
   os::SharedFilePtr file_;
   os::Mapping memory_;
+  const std::shared_ptr<memory::StripeTable> stripes_ =
+      std::make_shared<memory::StripeTable>(directory_.path());
+  memory::StripeLocks locks_{stripes_};
   std::vector<RegionSlot*> slots_;
   std::vector<std::atomic<std::uint32_t>*> entries_;
 };
@@ -158,25 +162,25 @@ void hold(Table& table, memory::AccessGuard& user, Input& input) {
 
 // A stripe's word never names a live holder: a user would wait for that one.
 void write_stripe(Table& table, Input& input) {
-  std::uint64_t word = input.number({memory::kMaxUsers, 0x3fff, 1ull << 32});
+  std::uint64_t word = input.number({memory::kMaxStripeUsers, 0x3fff, 1ull << 32});
   if (memory::StripeWord::unpack(word).user == 0) ++word;
   table.stripe(input.byte() % kPlayedStripes) = word;
 }
 
-void lock(Table& table, memory::AccessGuard& user, Input& input) {
-  const std::uint64_t address = input.below(2 * memory::kStripePage);
-  const std::size_t length = 1 + input.below(memory::kStripePage);
+void lock(Table& table, Input& input) {
+  const std::uint64_t page = input.below(2);
+  const std::uint64_t other = page + input.below(2);
   const auto wait = input.byte() < 16 ? memory::LockWait::kUsual : memory::LockWait::kBrief;
-  const int error = user.stripes().lock(address, length, wait);
+  const int error = table.locks().lock(page, other, wait);
   const auto held = [&](std::uint64_t at) {
     const std::uint64_t word = table.stripe(memory::stripe_of(at));
     return word != 0 && memory::StripeWord::unpack(word).user == 0;
   };
   if (wait == memory::LockWait::kUsual) require(error == 0, "a dead holder was waited for");
-  require((error == 0) == (held(address) && held(address + length - 1)),
+  require((error == 0) == (held(page) && held(other)),
           "a stripe is held that was not granted, or the other way round");
-  user.stripes().unlock();
-  require(!held(address) && !held(address + length - 1), "a stripe stays held");
+  table.locks().unlock();
+  require(!held(page) && !held(other), "a stripe stays held");
 }
 
 void play(Table& table, Input& input) {
@@ -195,7 +199,7 @@ void play(Table& table, Input& input) {
         write_stripe(table, input);
         break;
       case 7:
-        lock(table, *user, input);
+        lock(table, input);
         break;
       case 3:
         if (input.byte() >= 128) {

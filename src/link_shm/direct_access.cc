@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How does an initiator carry out one-sided operations in the memory of another process itself?
 //
-// An atomic operation holds the stripes of that memory in the owner's table while it reads,
-// computes and writes. Every atomic operation on that memory takes the same stripes, the owner's
-// included.
+// An atomic operation holds the stripes of that memory while it reads, computes and writes. Every
+// atomic operation on that memory takes the same stripes, the owner's included.
 #include "link_shm/direct_access.h"
 
 #include <cerrno>
@@ -26,7 +25,9 @@ Result<std::shared_ptr<memory::RegionTableView>> DirectAccess::open_table() cons
   char name[sizeof slot_.mailbox().table];
   std::memcpy(name, slot_.mailbox().table, sizeof name);
   name[sizeof name - 1] = '\0';
-  return memory::RegionTableView::open(sender.directory, name);
+  return memory::RegionTableView::open(
+      sender.directory, name,
+      sender.own_regions != nullptr ? sender.own_regions->stripes() : nullptr);
 }
 
 Status DirectAccess::attach_to_table() {
@@ -88,18 +89,18 @@ Outcome DirectAccess::carry_out(const link::AtomicRequest& request) {
   if (pinned.state != Outcome::State::kDone) return pinned;
   int error = 0;
   std::size_t offset = 0;
-  for (const LocalRange& target : targets) {
-    error = change(request, offset, target);
-    if (error != 0) break;
-    offset += target.length;
+  for (std::size_t i = 0; i < targets.size() && error == 0; ++i) {
+    error = change(request, offset, i);
+    offset += targets[i].length;
   }
   return end_access(error, need);
 }
 
-// Does the part of the operation that begins at `offset` of its bytes, at `target` in the owner.
-// Returns 0 or an errno.
+// Does the part of the operation that begins at `offset` of its bytes, in this segment of the
+// grant. Returns 0 or an errno.
 int DirectAccess::change(const link::AtomicRequest& request, std::size_t offset,
-                         const LocalRange& target) {
+                         std::size_t segment) {
+  const LocalRange& target = table_->granted()[segment];
   const AtomicAction& action = request.action;
   const std::size_t length = target.length;
   if (length == 0) return 0;
@@ -114,10 +115,7 @@ int DirectAccess::change(const link::AtomicRequest& request, std::size_t offset,
   const LocalRange before{initial, length};
   const LocalRange after{value, length};
   const pid_t owner = slot_.owner().pid();
-  const auto address = reinterpret_cast<std::uint64_t>(target.base);
-  if (const int busy = table_->stripes().lock(address, length, memory::LockWait::kUsual)) {
-    return busy;
-  }
+  if (const int busy = table_->lock(segment, memory::LockWait::kUsual)) return busy;
   int error =
       os::copy_process_memory(owner, os::CopyDirection::kFromProcess, {&before, 1}, {&target, 1});
   if (error == 0) {
@@ -128,7 +126,7 @@ int DirectAccess::change(const link::AtomicRequest& request, std::size_t offset,
     error =
         os::copy_process_memory(owner, os::CopyDirection::kToProcess, {&after, 1}, {&target, 1});
   }
-  table_->stripes().unlock();
+  table_->unlock();
   if (error != 0 || !action.fetches()) return error;
   return os::scatter(request.result, initial, length, offset) ? 0 : EFAULT;
 }

@@ -185,11 +185,12 @@ TEST_F(AtomicTest, MemoryThatIsGoneIsAnError) {
 TEST_F(AtomicTest, MemoryThatAnotherUserHoldsTooLongIsAnError) {
   const auto foreign = memory::RegionTableView::open(dir.path(), table->name()).value();
   const auto other = std::move(memory::AccessGuard::attach(foreign)).value();
-  const auto address = reinterpret_cast<std::uint64_t>(region);
-  ASSERT_EQ(other->stripes().lock(address, 8, memory::LockWait::kUsual), 0);
+  const RemoteRange word{0, 8, RegionKey{10}};
+  ASSERT_TRUE(other->check_and_pin(DomainId{5}, Access::kRemoteRead, {&word, 1}).ok());
+  ASSERT_EQ(other->lock(0, memory::LockWait::kUsual), 0);
   EXPECT_EQ(atomic(kFetchAdd, {0, 8, RegionKey{10}}).error, ETIMEDOUT);
   EXPECT_EQ(region[0], 0u);
-  other->stripes().unlock();
+  other->unlock();
   EXPECT_EQ(atomic(kFetchAdd, {0, 8, RegionKey{10}}).state, State::kDone);
   EXPECT_EQ(region[0], 1u);
 }

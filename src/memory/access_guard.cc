@@ -6,6 +6,7 @@
 #include <cinttypes>
 #include <cstdio>
 
+#include "memory/page_numbers.h"
 #include "os/barrier.h"
 
 namespace weft::memory {
@@ -39,15 +40,17 @@ const char* describe(AccessError error) {
 }
 
 RegionTableView::RegionTableView(os::SharedFilePtr file, os::Mapping memory,
-                                 std::shared_ptr<const os::Mapping> own_slots)
+                                 std::shared_ptr<const os::Mapping> own_slots,
+                                 std::shared_ptr<StripeTable> stripes)
     : file_(std::move(file)),
       memory_(std::move(memory)),
       own_slots_(std::move(own_slots)),
       slots_(own_slots_ != nullptr ? own_slots_->at<RegionSlot>(0)
-                                   : memory_.at<RegionSlot>(kSlotsAt)) {}
+                                   : memory_.at<RegionSlot>(kSlotsAt)),
+      stripes_(std::move(stripes)) {}
 
-Result<std::shared_ptr<RegionTableView>> RegionTableView::open(const std::string& directory,
-                                                               const std::string& name) {
+Result<std::shared_ptr<RegionTableView>> RegionTableView::open(
+    const std::string& directory, const std::string& name, std::shared_ptr<StripeTable> stripes) {
   if (name.empty() || name.find('/') != std::string::npos) {
     return Error{EPROTO, "the peer names no valid region table"};
   }
@@ -59,7 +62,9 @@ Result<std::shared_ptr<RegionTableView>> RegionTableView::open(const std::string
   if (header->magic != kTableMagic || header->version != kTableVersion) {
     return Error{EPROTO, name + " is no region table of version " + std::to_string(kTableVersion)};
   }
-  return std::make_shared<RegionTableView>(file.value(), std::move(memory).value(), nullptr);
+  if (stripes == nullptr) stripes = std::make_shared<StripeTable>(directory);
+  return std::make_shared<RegionTableView>(file.value(), std::move(memory).value(), nullptr,
+                                           std::move(stripes));
 }
 
 Result<std::unique_ptr<AccessGuard>> AccessGuard::attach(std::shared_ptr<RegionTableView> table) {
@@ -89,12 +94,11 @@ AccessGuard::AccessGuard(std::shared_ptr<RegionTableView> table, std::uint32_t r
       mine_(table_->memory_.at<UserRecord>(kUsersAt)[record]),
       must_fence_(!os::heeds_remote_barriers() ||
                   table_->memory_.at<TableHeader>(0)->owner_raises_barriers == 0),
-      stripes_(*table_->file_, table_->memory_.at<Stripe>(kStripesAt), record) {}
+      stripes_(table_->stripes_) {}
 
 AccessGuard::~AccessGuard() {
   if (table_->file_->inherited()) return;
   release();
-  stripes_.unlock();
   table_->file_->disclaim(kUserLock + record_);
 }
 
@@ -161,7 +165,7 @@ AccessError AccessGuard::check_and_pin_one(const Through& through, Access need,
   Found found;
   const bool known = find(through.domain, range.key, hazard, found);
   if (range.length == 0) {
-    granted_[granted_count_++] = {};
+    grant(0, 0);
     if (known && includes(found.access, need)) note_for_report(found, need, range.key);
     return AccessError::kNone;
   }
@@ -176,7 +180,7 @@ AccessError AccessGuard::check_and_pin_one(const Through& through, Access need,
   const std::uint64_t offset = range.address - found.start;
   if (offset > found.length || range.length > found.length - offset) return AccessError::kPastEnd;
   if (found.next == 0) [[likely]] {
-    granted_[granted_count_++] = {reinterpret_cast<void*>(found.base + offset), range.length};
+    grant(found.base + offset, range.length);
   } else if (const auto error = walk_segments(offset, range.length, element);
              error != AccessError::kNone) {
     return error;
@@ -185,7 +189,13 @@ AccessError AccessGuard::check_and_pin_one(const Through& through, Access need,
   return AccessError::kNone;
 }
 
-// Of the region that find() has pinned: its segments stay as they are.
+// Grants bytes of the region that find() has pinned.
+void AccessGuard::grant(std::uint64_t base, std::uint64_t length) {
+  granted_slots_[granted_count_] = last_slot_;
+  granted_[granted_count_++] = {reinterpret_cast<void*>(base), length};
+}
+
+// The region is pinned: its segments stay as they are.
 AccessError AccessGuard::walk_segments(std::uint64_t offset, std::uint64_t length,
                                        std::size_t element) {
   const RegionSlot* slot = &table_->slots_[last_slot_];
@@ -194,7 +204,7 @@ AccessError AccessGuard::walk_segments(std::uint64_t offset, std::uint64_t lengt
     const std::uint64_t base = slot->base.load(std::memory_order_relaxed);
     const std::uint64_t part = std::min(segment - std::min(offset, segment), length);
     if (part != 0) {
-      granted_[granted_count_++] = {reinterpret_cast<void*>(base + offset), part};
+      grant(base + offset, part);
       length -= part;
       if (length == 0) return AccessError::kNone;
       if (part % element != 0) return AccessError::kSplitElement;
@@ -237,6 +247,42 @@ void AccessGuard::release() {
     mine_.hazards[i].store(0, std::memory_order_release);
   }
   held_ = 0;
+}
+
+std::uint32_t AccessGuard::shift_of(std::uint64_t address, std::uint64_t length) const {
+  const pid_t owner = table_->file_->holder(0).value_or(0);
+  return page_shift(owner, address, length, table_->memory_.at<TableHeader>(0)->private_shift);
+}
+
+// The region is pinned, so it does not change.
+std::uint32_t AccessGuard::find_shift(RegionSlot& region) const {
+  std::uint32_t shift = 0;
+  const RegionSlot* slot = &region;
+  for (std::uint32_t i = 0; i < kMaxSegments; ++i) {
+    const std::uint64_t length = slot->segment.load(std::memory_order_relaxed);
+    const std::uint32_t here =
+        length == 0 ? shift : shift_of(slot->base.load(std::memory_order_relaxed), length);
+    shift = shift == 0 || shift == here ? here : kShiftKnown | kShiftOfEachPage;
+    const std::uint32_t next = slot->next.load(std::memory_order_relaxed);
+    if (next == 0 || next > kMaxRegions) break;
+    slot = &table_->slots_[next - 1];
+  }
+  region.shift.store(shift, std::memory_order_relaxed);
+  return shift;
+}
+
+int AccessGuard::lock(std::size_t segment, LockWait wait) {
+  const auto address = reinterpret_cast<std::uint64_t>(granted_[segment].base);
+  const std::uint64_t last = address + (granted_[segment].length - 1);
+  RegionSlot& region = table_->slots_[granted_slots_[segment]];
+  std::uint32_t shift = region.shift.load(std::memory_order_relaxed);
+  if (shift == 0) [[unlikely]]
+    shift = find_shift(region);
+  const bool one_shift = (shift & kShiftOfEachPage) == 0;
+  const std::uint32_t first_shift = one_shift ? shift : shift_of(address, 1);
+  const std::uint32_t last_shift = one_shift ? shift : shift_of(last, 1);
+  return stripes_.lock(address / kNumberedPage + first_shift, last / kNumberedPage + last_shift,
+                       wait);
 }
 
 namespace {

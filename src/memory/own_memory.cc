@@ -103,15 +103,15 @@ int OwnMemory::change_places(const AtomicAction& action, const std::byte* operan
   if (places.size() > 1 && wait == LockWait::kBrief) return EBUSY;
   const std::byte* compares = operands + (action.has_operand() ? pinned_.length : 0);
   std::size_t offset = 0;
-  for (const LocalRange& here : places) {
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const LocalRange& here = places[i];
     if (here.length == 0) continue;
-    const auto address = reinterpret_cast<std::uint64_t>(here.base);
-    int error = guard_->stripes().lock(address, here.length, wait);
+    int error = guard_->lock(i, wait);
     if (error == 0) {
       error = change_in_place(action, here, operands + offset, compares + offset,
                               fetched != nullptr ? fetched + offset : nullptr);
     }
-    guard_->stripes().unlock();
+    guard_->unlock();
     if (error != 0) return error;
     offset += here.length;
   }

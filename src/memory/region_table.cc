@@ -41,11 +41,9 @@ Result<std::unique_ptr<RegionTable>> RegionTable::create(const std::string& dire
   auto file = named ? os::SharedFile::create(directory + "/" + name, kTableSize)
                     : os::SharedFile::create_nameless(kTableSize);
   if (!file) return file.error();
-  // The locks and the first index, which peers touch, are backed from the start; users back their
-  // own records.
+  // The first index, which peers touch, is backed from the start; users back their own records.
   if (Status ok = file.value()->reserve(0, kUsersAt); !ok) return ok.error();
-  const std::uint64_t first_index_end = kIndexAt + 4 * IndexWord{}.entries();
-  if (Status ok = file.value()->reserve(kStripesAt, first_index_end - kStripesAt); !ok)
+  if (Status ok = file.value()->reserve(kIndexAt, 4 * IndexWord{}.entries()); !ok)
     return ok.error();
   auto memory = file.value()->map(0, kTableSize);
   if (!memory) return memory.error();
@@ -54,6 +52,8 @@ Result<std::unique_ptr<RegionTable>> RegionTable::create(const std::string& dire
   std::unique_ptr<RegionTable> table(new RegionTable(
       file.value(), std::move(memory).value(), std::move(own_slots).value(), std::move(name)));
   table->header().version = kTableVersion;
+  table->header().private_shift = static_cast<std::uint32_t>(os::random_number());
+  table->stripes_ = std::make_shared<StripeTable>(directory);
   table->header().owner_raises_barriers = os::can_raise_remote_barriers();
   table->header().index_word.store(table->word_.pack(), std::memory_order_relaxed);
   table->header().magic = kTableMagic;
@@ -65,7 +65,7 @@ Result<std::unique_ptr<RegionTable>> RegionTable::create(const std::string& dire
 Result<std::shared_ptr<RegionTableView>> RegionTable::for_owner() const {
   auto memory = file_->map(0, kTableSize);
   if (!memory) return memory.error();
-  return std::make_shared<RegionTableView>(file_, std::move(memory).value(), own_slots_);
+  return std::make_shared<RegionTableView>(file_, std::move(memory).value(), own_slots_, stripes_);
 }
 
 RegionSlot& RegionTable::slot(std::uint32_t number) const {
@@ -85,6 +85,7 @@ void RegionTable::publish(std::uint32_t slot_number) const {
   copy(to.access, from.access);
   copy(to.key, from.key);
   copy(to.domain, from.domain);
+  copy(to.shift, from.shift);
   copy(to.length, from.length);
   copy(to.start, from.start);
   copy(to.binding, from.binding);
@@ -201,7 +202,7 @@ Status RegionTable::rebuild_index(IndexWord next) {
 void RegionTable::insert_into_index(IndexWord word, std::uint32_t slot_number) {
   const RegionSlot& added = slot(slot_number);
   const std::uint64_t mask = word.entries() - 1;
-  const DomainId domain{static_cast<std::uint32_t>(added.domain.load(std::memory_order_relaxed))};
+  const DomainId domain{added.domain.load(std::memory_order_relaxed)};
   const RegionKey key{added.key.load(std::memory_order_relaxed)};
   std::uint64_t at = hash_key(domain, key);
   for (std::uint64_t probes = 0; probes <= mask; ++probes, ++at) {
@@ -217,7 +218,7 @@ void RegionTable::insert_into_index(IndexWord word, std::uint32_t slot_number) {
 void RegionTable::erase_from_index(std::uint32_t slot_number) {
   const RegionSlot& erased = slot(slot_number);
   const std::uint64_t mask = word_.entries() - 1;
-  const DomainId domain{static_cast<std::uint32_t>(erased.domain.load(std::memory_order_relaxed))};
+  const DomainId domain{erased.domain.load(std::memory_order_relaxed)};
   std::uint64_t at = hash_key(domain, RegionKey{erased.key.load(std::memory_order_relaxed)});
   std::uint64_t probes = 0;
   while (index(word_)[at & mask].load(std::memory_order_relaxed) != slot_number + 1) {
@@ -256,6 +257,7 @@ void RegionTable::fill(RegionSlot& fresh, const RegionAttributes& attributes, Re
                        std::uint64_t size) const {
   fresh.key.store(key.v, std::memory_order_relaxed);
   fresh.domain.store(attributes.domain.v, std::memory_order_relaxed);
+  fresh.shift.store(0, std::memory_order_relaxed);
   fresh.length.store(size, std::memory_order_relaxed);
   fresh.start.store(attributes.start, std::memory_order_relaxed);
   fresh.binding.store(attributes.binding, std::memory_order_relaxed);

@@ -22,21 +22,19 @@ constexpr auto kNap = std::chrono::microseconds(100);
 
 }  // namespace
 
-StripeLocks::StripeLocks(const os::SharedFile& file, Stripe* stripes, std::uint32_t user)
-    : file_(file), stripes_(stripes) {
-  next_.user = user;
+StripeLocks::StripeLocks(std::shared_ptr<StripeTable> table) : table_(std::move(table)) {
   next_.nonce = static_cast<std::uint32_t>(os::random_number());
-  for (std::uint32_t i = 0; i < kStripes; ++i) {
-    std::uint64_t stale = stripes_[i].holder.load(std::memory_order_relaxed);
-    if (stale == 0 || StripeWord::unpack(stale).user != user) continue;
-    stripes_[i].holder.compare_exchange_strong(stale, 0, std::memory_order_relaxed);
-  }
 }
 
 // In the order of their numbers, which excludes deadlock.
-int StripeLocks::lock(std::uint64_t address, std::size_t length, LockWait wait) {
-  std::uint32_t first = stripe_of(address);
-  std::uint32_t second = stripe_of(address + (length - 1));
+int StripeLocks::lock(std::uint64_t page, std::uint64_t other_page, LockWait wait) {
+  if (stripes_ == nullptr) [[unlikely]] {
+    stripes_ = table_->stripes();
+    if (stripes_ == nullptr) return ENOMEM;
+    next_.user = table_->user();
+  }
+  std::uint32_t first = stripe_of(page);
+  std::uint32_t second = stripe_of(other_page);
   if (first > second) std::swap(first, second);
   if (const int error = take(first, wait)) return error;
   if (first == second) return 0;
@@ -77,10 +75,10 @@ int StripeLocks::take(std::uint32_t stripe, LockWait wait) {
   return wait == LockWait::kBrief ? EBUSY : wait_for(word, mine);
 }
 
-// A stripe of a user that never existed, or is dead, counts as free.
+// A stripe of a process that never existed, or is dead, counts as free.
 bool StripeLocks::is_there(std::uint64_t holder) const {
   const StripeWord word = StripeWord::unpack(holder);
-  return word.valid() && file_.holder(kUserLock + word.user).has_value();
+  return word.valid() && table_->is_there(word.user);
 }
 
 int StripeLocks::wait_for(std::atomic<std::uint64_t>& word, std::uint64_t mine) {

@@ -14,15 +14,12 @@
 #include <thread>
 #include <vector>
 
-#include "memory/access_guard.h"
-#include "memory/region_table.h"
+#include "memory/stripe_table.h"
 
 namespace weft::memory {
 namespace {
 
 using namespace std::chrono_literals;
-
-constexpr std::uint64_t kPage = kStripePage;
 
 // A counter that is not atomic by itself, for several processes.
 struct Shared {
@@ -30,15 +27,25 @@ struct Shared {
   std::atomic<int> ready;
 };
 
+// A process's record and a holder of its own, as if in a process of its own.
+struct User {
+  explicit User(const std::string& directory) : User(std::make_shared<StripeTable>(directory)) {}
+  explicit User(std::shared_ptr<StripeTable> of_process)
+      : table(std::move(of_process)), locks(table) {}
+  int lock(std::uint64_t page, LockWait wait) { return locks.lock(page, page, wait); }
+  void unlock() { locks.unlock(); }
+
+  std::shared_ptr<StripeTable> table;
+  StripeLocks locks;
+};
+
 struct StripeLocksTest : testing::Test {
   std::string directory = "/dev/shm/weft-test-XXXXXX";
-  std::unique_ptr<RegionTable> table;
   Shared* shared = nullptr;
   std::vector<pid_t> children;
 
   StripeLocksTest() {
     EXPECT_NE(::mkdtemp(directory.data()), nullptr);
-    table = std::move(RegionTable::create(directory)).value();
     void* place =
         ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     shared = new (place) Shared{};
@@ -51,18 +58,7 @@ struct StripeLocksTest : testing::Test {
     ::munmap(shared, sizeof(Shared));
     std::filesystem::remove_all(directory);
   }
-  std::shared_ptr<RegionTableView> open() const {
-    return RegionTableView::open(directory, table->name()).value();
-  }
-  static std::unique_ptr<AccessGuard> attach_to(std::shared_ptr<RegionTableView> opened) {
-    return std::move(AccessGuard::attach(std::move(opened))).value();
-  }
-  std::unique_ptr<AccessGuard> attach() const { return attach_to(open()); }
-  // The words of the stripes, for scribbling.
-  os::Mapping words() const {
-    const auto file = os::SharedFile::open(directory + "/" + table->name()).value();
-    return std::move(file->map(kStripesAt, kStripes * sizeof(Stripe))).value();
-  }
+  std::unique_ptr<User> attach() const { return std::make_unique<User>(directory); }
   template <class Life>
   pid_t start(Life life) {
     const int before = shared->ready;
@@ -76,11 +72,11 @@ struct StripeLocksTest : testing::Test {
     while (shared->ready == before) std::this_thread::sleep_for(1ms);
     return child;
   }
-  // A process that takes the stripe of an address and never lets it go.
-  pid_t start_holder(std::uint64_t address) {
+  // A process that takes the stripe of a page and never lets it go.
+  pid_t start_holder(std::uint64_t page) {
     return start([&] {
       const auto user = attach();
-      const int error = user->stripes().lock(address, 1, LockWait::kUsual);
+      const int error = user->lock(page, LockWait::kUsual);
       ++shared->ready;
       while (error == 0) ::pause();
     });
@@ -95,51 +91,73 @@ struct StripeLocksTest : testing::Test {
 TEST_F(StripeLocksTest, AHeldStripeHasOneHolder) {
   const auto one = attach();
   const auto two = attach();
-  ASSERT_EQ(one->stripes().lock(kPage, 8, LockWait::kUsual), 0);
-  EXPECT_EQ(two->stripes().lock(kPage + 100, 8, LockWait::kBrief), EBUSY);
-  EXPECT_EQ(two->stripes().lock(3 * kPage, 8, LockWait::kBrief), 0) << "another page";
-  two->stripes().unlock();
-  one->stripes().unlock();
-  EXPECT_EQ(two->stripes().lock(kPage, 8, LockWait::kBrief), 0);
+  ASSERT_EQ(one->lock(1, LockWait::kUsual), 0);
+  EXPECT_EQ(two->lock(1, LockWait::kBrief), EBUSY);
+  EXPECT_EQ(two->lock(3, LockWait::kBrief), 0) << "another page";
+  two->unlock();
+  one->unlock();
+  EXPECT_EQ(two->lock(1, LockWait::kBrief), 0);
 }
 
-TEST_F(StripeLocksTest, BytesAcrossTwoPagesTakeTheStripesOfBoth) {
+TEST_F(StripeLocksTest, TwoPagesTakeTheStripesOfBoth) {
   const auto one = attach();
   const auto two = attach();
-  ASSERT_EQ(one->stripes().lock(2 * kPage - 4, 8, LockWait::kUsual), 0);
-  EXPECT_EQ(two->stripes().lock(kPage, 8, LockWait::kBrief), EBUSY);
-  EXPECT_EQ(two->stripes().lock(2 * kPage, 8, LockWait::kBrief), EBUSY);
-  EXPECT_EQ(two->stripes().lock(3 * kPage - 4, 8, LockWait::kBrief), EBUSY);
-  EXPECT_EQ(two->stripes().lock(3 * kPage, 8, LockWait::kBrief), 0)
-      << "what was taken before the refusal is free again";
-  two->stripes().unlock();
-  one->stripes().unlock();
+  ASSERT_EQ(one->locks.lock(1, 2, LockWait::kUsual), 0);
+  EXPECT_EQ(two->lock(1, LockWait::kBrief), EBUSY);
+  EXPECT_EQ(two->lock(2, LockWait::kBrief), EBUSY);
+  EXPECT_EQ(two->locks.lock(3, 2, LockWait::kBrief), EBUSY);
+  EXPECT_EQ(two->lock(3, LockWait::kBrief), 0)
+      << "the stripe that was taken before the refusal is free again";
+  two->unlock();
+  one->unlock();
   // The last stripe and the first one are neighbours, too.
-  EXPECT_EQ(two->stripes().lock(kStripes * kPage - 1, 2, LockWait::kBrief), 0);
-  EXPECT_EQ(one->stripes().lock(0, 1, LockWait::kBrief), EBUSY);
+  EXPECT_EQ(two->locks.lock(kStripes - 1, kStripes, LockWait::kBrief), 0);
+  EXPECT_EQ(one->lock(0, LockWait::kBrief), EBUSY);
+}
+
+TEST_F(StripeLocksTest, TheLastUserRemovesTheFile) {
+  auto one = attach();
+  ASSERT_EQ(one->lock(1, LockWait::kUsual), 0);
+  const pid_t other = start_holder(2);
+  one.reset();
+  EXPECT_FALSE(std::filesystem::is_empty(directory)) << "another process uses it";
+  one = attach();
+  EXPECT_EQ(one->lock(2, LockWait::kBrief), EBUSY);
+  end(other);
+  one.reset();
+  EXPECT_TRUE(std::filesystem::is_empty(directory));
+}
+
+TEST_F(StripeLocksTest, WithoutADirectoryTheProcessHasStripesOfItsOwn) {
+  User user{std::string()};
+  EXPECT_EQ(user.lock(1, LockWait::kUsual), 0);
+  User other(user.table);
+  EXPECT_EQ(other.lock(1, LockWait::kBrief), EBUSY);
+  User gone(directory + "/none");
+  EXPECT_EQ(gone.lock(1, LockWait::kUsual), 0);
 }
 
 TEST_F(StripeLocksTest, ManyUsersInThreadsAndProcessesLoseNoCount) {
   constexpr int kTurns = 3000;
-  const auto hammer = [&](const std::shared_ptr<RegionTableView>& opened) {
-    const auto user = attach_to(opened);
+  const auto hammer = [&](const std::shared_ptr<StripeTable>& table) {
+    User user(table);
     for (int i = 0; i < kTurns; ++i) {
-      if (user->stripes().lock(2 * kPage - 4, 8, LockWait::kUsual) != 0) return;
+      if (user.locks.lock(1, 2, LockWait::kUsual) != 0) return;
       shared->counter = shared->counter + 1;
-      user->stripes().unlock();
+      user.unlock();
     }
   };
   std::vector<pid_t> processes;
   for (int i = 0; i < 3; ++i) {
     processes.push_back(start([&] {
       ++shared->ready;
-      hammer(open());
+      hammer(std::make_shared<StripeTable>(directory));
     }));
   }
   // One mapping for both: ThreadSanitizer takes the same word at two addresses for two words.
-  const std::shared_ptr<RegionTableView> opened = open();
-  std::thread one(hammer, opened);
-  std::thread two(hammer, opened);
+  const auto table = std::make_shared<StripeTable>(directory);
+  std::thread one(hammer, table);
+  std::thread two(hammer, table);
   one.join();
   two.join();
   for (const pid_t process : processes) {
@@ -152,67 +170,69 @@ TEST_F(StripeLocksTest, ManyUsersInThreadsAndProcessesLoseNoCount) {
 }
 
 TEST_F(StripeLocksTest, ADeadHolderIsSucceeded) {
-  const pid_t holder = start_holder(kPage);
+  const pid_t holder = start_holder(1);
   const auto user = attach();
-  EXPECT_EQ(user->stripes().lock(kPage, 8, LockWait::kBrief), EBUSY);
+  EXPECT_EQ(user->lock(1, LockWait::kBrief), EBUSY);
   end(holder);
-  EXPECT_EQ(user->stripes().lock(kPage, 8, LockWait::kUsual), 0);
+  EXPECT_EQ(user->lock(1, LockWait::kUsual), 0);
 }
 
 TEST_F(StripeLocksTest, ADeadHolderIsSucceededAlsoWhenItsRecordHasANewOwner) {
-  const pid_t holder = start_holder(kPage);
+  const pid_t holder = start_holder(1);
   end(holder);
   const auto heir = attach();  // in the record of the dead one, which vouches for it again
+  heir->table->stripes();
   const auto user = attach();
-  EXPECT_EQ(user->stripes().lock(kPage, 8, LockWait::kBrief), 0);
+  EXPECT_EQ(user->lock(1, LockWait::kBrief), 0);
 }
 
 TEST_F(StripeLocksTest, AHolderThatStandsStillIsAnErrorAfterAWhile) {
-  const pid_t holder = start_holder(kPage);
+  const pid_t holder = start_holder(1);
   ASSERT_EQ(::kill(holder, SIGSTOP), 0);
   const auto user = attach();
   const auto begin = std::chrono::steady_clock::now();
-  EXPECT_EQ(user->stripes().lock(kPage, 8, LockWait::kUsual), ETIMEDOUT);
+  EXPECT_EQ(user->lock(1, LockWait::kUsual), ETIMEDOUT);
   EXPECT_GE(std::chrono::steady_clock::now() - begin, 2s);
-  EXPECT_EQ(user->stripes().lock(5 * kPage, 8, LockWait::kUsual), 0) << "other memory is free";
+  EXPECT_EQ(user->lock(5, LockWait::kUsual), 0) << "other memory is free";
 }
 
 TEST_F(StripeLocksTest, AWordThatNoUserWritesIsFree) {
-  const os::Mapping memory = words();
   const auto user = attach();
+  Stripe* const stripes = user->table->stripes();
   for (const std::uint64_t garbage : {~std::uint64_t{0}, std::uint64_t{0xffffffff} << 32,
-                                      std::uint64_t{kMaxUsers + 1}, std::uint64_t{0x3fff}}) {
-    memory.at<Stripe>(0)[1].holder = garbage;
-    EXPECT_EQ(user->stripes().lock(kPage, 8, LockWait::kUsual), 0) << garbage;
-    user->stripes().unlock();
-    EXPECT_EQ(memory.at<Stripe>(0)[1].holder, 0u);
+                                      std::uint64_t{kMaxStripeUsers + 1}, std::uint64_t{0x3fff}}) {
+    stripes[1].holder = garbage;
+    EXPECT_EQ(user->lock(1, LockWait::kUsual), 0) << garbage;
+    user->unlock();
+    EXPECT_EQ(stripes[1].holder, 0u);
   }
 }
 
 TEST_F(StripeLocksTest, AWordThatNamesALivingUserThatDoesNotHoldItIsAnErrorAndNoHang) {
   const auto victim = attach();
+  victim->table->stripes();
   const auto user = attach();
-  const os::Mapping memory = words();
-  memory.at<Stripe>(0)[1].holder = StripeWord{0, 7, 7}.pack();
-  EXPECT_EQ(user->stripes().lock(kPage, 8, LockWait::kUsual), ETIMEDOUT);
+  Stripe* const stripes = user->table->stripes();
+  stripes[1].holder = StripeWord{0, 7, 7}.pack();
+  EXPECT_EQ(user->lock(1, LockWait::kUsual), ETIMEDOUT);
 }
 
 TEST_F(StripeLocksTest, AnOverwrittenStripeIsNotReleasedTwice) {
   const auto user = attach();
-  const os::Mapping memory = words();
-  ASSERT_EQ(user->stripes().lock(kPage, 8, LockWait::kUsual), 0);
+  Stripe* const stripes = user->table->stripes();
+  ASSERT_EQ(user->lock(1, LockWait::kUsual), 0);
   const std::uint64_t other = StripeWord{5, 1, 1}.pack();
-  memory.at<Stripe>(0)[1].holder = other;
-  user->stripes().unlock();
-  EXPECT_EQ(memory.at<Stripe>(0)[1].holder, other);
+  stripes[1].holder = other;
+  user->unlock();
+  EXPECT_EQ(stripes[1].holder, other);
 }
 
 TEST_F(StripeLocksTest, AUserThatDetachesLetsGo) {
   auto one = attach();
   const auto two = attach();
-  ASSERT_EQ(one->stripes().lock(kPage, 8, LockWait::kUsual), 0);
+  ASSERT_EQ(one->lock(1, LockWait::kUsual), 0);
   one.reset();
-  EXPECT_EQ(two->stripes().lock(kPage, 8, LockWait::kBrief), 0);
+  EXPECT_EQ(two->lock(1, LockWait::kBrief), 0);
 }
 
 }  // namespace

@@ -158,6 +158,39 @@ Result<SharedFilePtr> SharedFile::create_from(Fd fd, const std::string& path, st
   return file;
 }
 
+bool SharedFile::lock_owner(short type) {
+  struct flock lock = byte_lock(type, 0);
+  return ::fcntl(fd_.get(), F_SETLK, &lock) == 0;
+}
+
+// The owners of a joint file share the lock on byte 0, which keeps it from being abandoned. False
+// while another process removes the file, and when it has been removed.
+bool SharedFile::join_owners() {
+  const std::lock_guard guard(mutex_);
+  if (joint_) return true;
+  if (!lock_owner(F_RDLCK)) return false;
+  claims_.insert(0);
+  joint_ = linked_ = has_its_name();
+  return joint_;
+}
+
+Result<SharedFilePtr> SharedFile::join(const std::string& path, std::uint64_t size) {
+  constexpr int kTries = 100;
+  for (int i = 0; i < kTries; ++i) {
+    Result<SharedFilePtr> file = open(path);
+    if (!file && file.error().code == ENOENT) {
+      file = create(path, size);
+      const Status linked = file ? file.value()->link_into_place() : Status{};
+      if (!linked && linked.error().code == EEXIST) continue;  // another process was faster
+      if (!linked) return linked.error();
+    }
+    if (!file) return file;
+    if (file.value()->join_owners()) return file;
+    nap(std::chrono::milliseconds(1));
+  }
+  return Error{EBUSY, path + ": another process holds it"};
+}
+
 Result<SharedFilePtr> SharedFile::open(const std::string& path) {
   const CancellationOff off;
   struct stat info {};
@@ -213,8 +246,12 @@ Status SharedFile::publish() {
 
 void SharedFile::unlink() {
   if (!linked_ || inherited()) return;
-  ::unlink(path_.c_str());
   linked_ = false;
+  if (!joint_) {
+    ::unlink(path_.c_str());
+  } else if (lock_owner(F_WRLCK)) {  // no other process owns it
+    remove_if_same();
+  }
 }
 
 Status SharedFile::reserve(std::uint64_t offset, std::uint64_t length) {
@@ -277,6 +314,11 @@ std::optional<pid_t> SharedFile::holder(std::uint64_t offset) const {
   return lock_holder(fd_.get(), offset);
 }
 
+bool SharedFile::has_its_name() const {
+  struct stat now {};
+  return ::stat(path_.c_str(), &now) == 0 && now.st_dev == device_ && now.st_ino == inode_;
+}
+
 bool SharedFile::abandoned(const std::string& path) {
   Result<SharedFilePtr> file = open(path);
   return file && !file.value()->holder(0);
@@ -287,8 +329,7 @@ bool SharedFile::abandoned(const std::string& path) {
 bool SharedFile::remove_if_same() {
   struct stat now {};
   if (::stat(path_.c_str(), &now) != 0) return errno == ENOENT;
-  if (now.st_dev != device_ || now.st_ino != inode_) return false;
-  return ::unlink(path_.c_str()) == 0;
+  return has_its_name() && ::unlink(path_.c_str()) == 0;
 }
 
 bool SharedFile::remove_abandoned(const std::string& path) {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Is an atomic operation atomic among all initiators, whichever process or thread they are in?
 // (fi_atomic(3))
+#include <fcntl.h>
 #include <sched.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
@@ -182,6 +185,94 @@ TEST(AtomicContention, NoCountIsLostAmongProcessesAndThreads) {
   EXPECT_EQ(word(kAdded), expected);
   EXPECT_EQ(word(kSwapped), expected);
   for (std::size_t i = 0; i < kManyCount; ++i) EXPECT_EQ(word(kMany + 8 * i), expected) << i;
+}
+
+// Memory that several processes have mapped, and a region of it in this process.
+class SharedRegion {
+ public:
+  // `path` names the memory.
+  SharedRegion(LocalParty& party, const char* path) {
+    const int fd = ::open(path, O_RDWR | O_CLOEXEC);
+    void* place = ::mmap(nullptr, kRegion, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    ::close(fd);
+    if (place == MAP_FAILED) return;
+    memory_ = static_cast<std::uint8_t*>(place);
+    fid_domain* domain = party.endpoint().domain()->get();
+    mr_ = open_fid<fid_mr>([&](fid_mr** out) {
+      return fi_mr_reg(domain, memory_, kRegion, FI_REMOTE_READ | FI_REMOTE_WRITE, 0,
+                       Endpoint::next_key(), 0, out, nullptr);
+    });
+    const int mode = party.endpoint().info()->domain_attr->mr_mode;
+    if ((mode & FI_MR_VIRT_ADDR) != 0) base_ = reinterpret_cast<std::uintptr_t>(place);
+  }
+  ~SharedRegion() {
+    mr_.reset();
+    if (memory_ != nullptr) ::munmap(memory_, kRegion);
+  }
+  SharedRegion(const SharedRegion&) = delete;
+  SharedRegion& operator=(const SharedRegion&) = delete;
+
+  bool ok() const { return mr_ != nullptr; }
+  Counters counters(LocalParty& party) const { return {party.name(), base_, fi_mr_key(mr_.get())}; }
+  std::uint64_t word(std::uint64_t offset) const {
+    std::uint64_t word = 0;
+    std::memcpy(&word, memory_ + offset, sizeof word);
+    return word;
+  }
+
+ private:
+  std::uint8_t* memory_ = nullptr;
+  std::uint64_t base_ = 0;
+  Fid<fid_mr> mr_;
+};
+
+struct Path {
+  char text[64];
+};
+
+void other_mapping_script(Channel& to_test) {
+  Pump pump;
+  Path path{};
+  ASSERT_TRUE(to_test.receive(&path));
+  LocalParty party(std::make_shared<Domain>(options()), options(), &pump);
+  ASSERT_TRUE(party.ok());
+  const SharedRegion region(party, path.text);
+  ASSERT_TRUE(region.ok());
+  Counters counters;
+  ASSERT_TRUE(to_test.send(region.counters(party)));
+  ASSERT_TRUE(to_test.receive(&counters, [&] { pump.once(); }));
+  const bool done = Hammer(party, party.insert(counters.owner), counters).swing();
+  ASSERT_TRUE(to_test.send(done));
+  bool ended = false;
+  to_test.receive(&ended, [&] { pump.once(); });
+}
+
+// Two processes change the same words, each through the region of the other.
+TEST(AtomicContention, NoCountIsLostInMemoryThatTwoProcessesRegister) {
+  PeerProcess peer(other_mapping_script);
+  const int fd = ::memfd_create("conformance", MFD_CLOEXEC);
+  ASSERT_EQ(::ftruncate(fd, kRegion), 0);
+  Path path{};
+  std::snprintf(path.text, sizeof path.text, "/proc/%d/fd/%d", ::getpid(), fd);
+  Pump pump;
+  LocalParty party(std::make_shared<Domain>(options()), options(), &pump);
+  ASSERT_TRUE(party.ok());
+  const SharedRegion region(party, path.text);
+  ASSERT_TRUE(region.ok());
+  ASSERT_TRUE(peer.channel().send(path));
+  Counters counters;
+  ASSERT_TRUE(peer.channel().receive(&counters, [&] { pump.once(); }));
+  ASSERT_TRUE(peer.channel().send(region.counters(party)));
+  EXPECT_TRUE(Hammer(party, party.insert(counters.owner), counters).swing());
+  bool done = false;
+  EXPECT_TRUE(peer.channel().receive(&done, [&] { pump.once(); }));
+  EXPECT_TRUE(done);
+  EXPECT_EQ(region.word(kAdded), 2 * kTurns);
+  EXPECT_EQ(region.word(kSwapped), 2 * kTurns);
+  for (std::size_t i = 0; i < kManyCount; ++i) EXPECT_EQ(region.word(kMany + 8 * i), 2 * kTurns);
+  EXPECT_TRUE(peer.channel().send(true));
+  peer.finish([&] { pump.once(); });
+  ::close(fd);
 }
 
 }  // namespace

@@ -266,8 +266,13 @@ TEST(Examples, OfATableWithOneRegion) {
       std::string bytes(length, '\0');
       file.seekg(static_cast<std::streamoff>(offset));
       ASSERT_TRUE(file.read(bytes.data(), static_cast<std::streamsize>(length)));
-      // Not every system can execute barriers in other processes; the example's can.
-      if (offset == 0) bytes[offsetof(memory::TableHeader, owner_raises_barriers)] = 1;
+      // Not every system can execute barriers in other processes; the example's can. The private
+      // shift is a random number.
+      if (offset == 0) {
+        bytes[offsetof(memory::TableHeader, owner_raises_barriers)] = 1;
+        const std::uint32_t shift = 0x07513c9a;
+        std::memcpy(&bytes[offsetof(memory::TableHeader, private_shift)], &shift, sizeof shift);
+      }
       expect_example(region_table, std::as_bytes(std::span(bytes)), offset, 7);
     };
     const memory::IndexWord index{0, memory::kFirstIndexBits};

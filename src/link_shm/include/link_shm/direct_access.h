@@ -31,7 +31,7 @@ class DirectAccess {
   link::Outcome pin(Access served, Access need, std::span<const RemoteRange> ranges,
                     std::span<const LocalRange>& targets, std::string* explanation,
                     std::size_t element = 1);
-  int change(const link::AtomicRequest& request, std::size_t offset, const LocalRange& target);
+  int change(const link::AtomicRequest& request, std::size_t offset, std::size_t segment);
   link::Outcome end_access(int error, Access access);
   void report_access(Access access);
 

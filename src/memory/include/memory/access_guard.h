@@ -36,14 +36,20 @@ const char* describe(AccessError refusal);
 // The region table of one process as its users see it: opened once per process and shared.
 class RegionTableView {
  public:
-  // Opens the table `name` in `directory`. Errors: those of SharedFile::open(), EPROTO when it is
-  // no table of this version.
+  // Opens the table `name` in `directory`. `stripes` are those of that directory, if this process
+  // has them already. Errors: those of SharedFile::open(), EPROTO when it is no table of this
+  // version.
   static Result<std::shared_ptr<RegionTableView>> open(const std::string& directory,
-                                                       const std::string& name);
+                                                       const std::string& name,
+                                                       std::shared_ptr<StripeTable> stripes = {});
   // The table in `memory`, which maps `file`. Of `own_slots`, if not null, the owner reads slots
   // instead of those in the file.
   RegionTableView(os::SharedFilePtr file, os::Mapping memory,
-                  std::shared_ptr<const os::Mapping> own_slots);
+                  std::shared_ptr<const os::Mapping> own_slots,
+                  std::shared_ptr<StripeTable> stripes);
+
+  // Other views of the same directory may have the same.
+  const std::shared_ptr<StripeTable>& stripes() const { return stripes_; }
 
  private:
   friend class AccessGuard;
@@ -51,7 +57,8 @@ class RegionTableView {
   const os::SharedFilePtr file_;
   const os::Mapping memory_;
   const std::shared_ptr<const os::Mapping> own_slots_;
-  const RegionSlot* const slots_;
+  RegionSlot* const slots_;
+  const std::shared_ptr<StripeTable> stripes_;
 };
 
 // The endpoint of the owner that an access goes through: the domain in which keys are looked up,
@@ -110,8 +117,11 @@ class AccessGuard {
   // each once.
   std::span<const RegionKey> keys_to_report() const { return {keys_to_report_, report_count_}; }
 
-  // Takes turns with the atomic operations of all other users of this table.
-  StripeLocks& stripes() { return stripes_; }
+  // Keeps the atomic operations of all other guards, in whatever process, off the memory of this
+  // segment of the last grant until unlock(); none may be kept off yet. The segment has 1 to
+  // kNumberedPage bytes. Returns 0 or an errno of StripeLocks::lock().
+  int lock(std::size_t segment, LockWait wait);
+  void unlock() { stripes_.unlock(); }
 
   // Says with numbers why the last check_and_pin() refused `range`: which key, what was asked for,
   // and where the region begins and ends.
@@ -136,6 +146,9 @@ class AccessGuard {
   bool read_slot(std::uint32_t number, DomainId domain, RegionKey key, std::size_t hazard,
                  Found& found);
   void note_for_report(const Found& found, Access need, RegionKey key);
+  void grant(std::uint64_t base, std::uint64_t length);
+  std::uint32_t shift_of(std::uint64_t address, std::uint64_t length) const;
+  std::uint32_t find_shift(RegionSlot& region) const;
 
   const std::shared_ptr<RegionTableView> table_;
   const std::uint32_t record_;
@@ -144,6 +157,7 @@ class AccessGuard {
   StripeLocks stripes_;
   std::size_t held_ = 0;
   LocalRange granted_[kHazards * kMaxSegments];
+  std::uint32_t granted_slots_[kHazards * kMaxSegments];  // of their regions
   std::size_t granted_count_ = 0;
   RegionKey keys_to_report_[kHazards];
   std::size_t report_count_ = 0;

@@ -111,6 +111,7 @@ class RegionTable {
   // copy, and the one in the file is never read back.
   const std::shared_ptr<const os::Mapping> own_slots_;
   const std::string name_;
+  std::shared_ptr<StripeTable> stripes_;
   std::mutex mutex_;
   ShortKeys short_keys_;
   std::vector<std::uint32_t> free_slots_;

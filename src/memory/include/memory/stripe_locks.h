@@ -6,9 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "memory/table_layout.h"
+#include <memory>
+
+#include "memory/stripe_table.h"
 #include "os/clock.h"
-#include "os/shared_file.h"
 
 namespace weft::memory {
 
@@ -18,22 +19,23 @@ enum class LockWait {
   kUsual,  // until the holder has released them, has died, or has made no progress for two seconds
 };
 
-// The stripes that one user of a region table holds (at most those of two pages). One thread.
+// The stripes that one holder has (at most those of two pages). One thread.
 //
-// A stripe is a word in the owner's table, so it works between all processes that access the
-// owner's memory, the owner's included, and the owner's help is not needed. A stripe of a dead
-// holder goes to the next waiter: the kernel vouches for users by their record locks.
+// All processes take the stripes of one table, so no help is needed of the process whose memory is
+// changed. A stripe of a dead holder goes to the next waiter: the kernel vouches for users by their
+// record locks.
 class StripeLocks {
  public:
-  // `stripes` are the kStripes of the table in `file`; `user` is the number of a record that this
-  // process has claimed. What a dead predecessor in that record still held is free again.
-  StripeLocks(const os::SharedFile& file, Stripe* stripes, std::uint32_t user);
+  explicit StripeLocks(std::shared_ptr<StripeTable> table);
+  ~StripeLocks() { unlock(); }
+  StripeLocks(const StripeLocks&) = delete;
+  StripeLocks& operator=(const StripeLocks&) = delete;
 
-  // Takes the stripes of the `length` bytes (1 to kStripePage) at `address`; none may be held yet.
-  // Returns 0, or an errno and nothing is held: EBUSY when the brief patience is over, ETIMEDOUT
-  // when a holder that lives has stood still for two seconds, or too many others came before for
-  // ten.
-  int lock(std::uint64_t address, std::size_t length, LockWait wait);
+  // Takes the stripes of the pages with these numbers (page_numbers.h), which may be equal; none
+  // may be held yet. Returns 0, or an errno and nothing is held: EBUSY when the brief patience is
+  // over, ETIMEDOUT when a holder that lives has stood still for two seconds, or too many others
+  // came before for ten, ENOMEM when there is no table.
+  int lock(std::uint64_t page, std::uint64_t other_page, LockWait wait);
   // Lets go of what is held. Idempotent.
   void unlock();
 
@@ -43,8 +45,8 @@ class StripeLocks {
   bool is_there(std::uint64_t holder) const;
   bool try_take(std::atomic<std::uint64_t>& word, std::uint64_t from, std::uint64_t mine);
 
-  const os::SharedFile& file_;
-  Stripe* const stripes_;
+  const std::shared_ptr<StripeTable> table_;
+  Stripe* stripes_ = nullptr;  // from the first use on
   StripeWord next_;
   struct Held {
     std::atomic<std::uint64_t>* word;

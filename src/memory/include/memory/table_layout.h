@@ -7,7 +7,6 @@
 //
 //   page 0        TableHeader
 //   kUsersAt      kMaxUsers user records: which slots is this user working in just now (hazards)
-//   kStripesAt    kStripes locks for atomic operations, by the address of what they change
 //   kIndexAt      two banks for an open-addressing hash index of up to 2^22 entries. One is
 //                 searched; the next index, larger or without tombstones, is built in the other.
 //   kSlotsAt      kMaxRegions region slots
@@ -25,7 +24,7 @@
 namespace weft::memory {
 
 inline constexpr std::uint64_t kTableMagic = 0x5745465454424c31;  // "WEFTTBL1"
-inline constexpr std::uint32_t kTableVersion = 6;
+inline constexpr std::uint32_t kTableVersion = 7;
 inline constexpr std::uint32_t kMaxUsers = 8192;
 inline constexpr std::uint32_t kMaxRegions = 1u << 21;
 inline constexpr std::uint32_t kFirstIndexBits = 10;
@@ -42,6 +41,7 @@ struct TableHeader {
   std::uint32_t owner_raises_barriers;    // users need no fence of their own if they heed barriers
   std::atomic<std::uint32_t> users_end;   // no user record from here on was ever used
   std::atomic<std::uint32_t> index_word;  // which index is searched: see IndexWord
+  std::uint32_t private_shift;            // of memory that no other process has (page_numbers.h)
 };
 
 struct alignas(2 * kCacheLine) UserRecord {
@@ -56,7 +56,10 @@ struct alignas(kCacheLine) RegionSlot {
   std::atomic<std::uint32_t> sequence;
   std::atomic<std::uint32_t> access;  // rights, states, and which accesses users tell the owner of
   std::atomic<std::uint64_t> key;
-  std::atomic<std::uint64_t> domain;
+  std::atomic<std::uint32_t> domain;
+  // The shift of the region's pages (page_numbers.h), or 0 before the first atomic operation. Users
+  // write it, too.
+  std::atomic<std::uint32_t> shift;
   std::atomic<std::uint64_t> base;     // virtual address of the first segment in the owner
   std::atomic<std::uint64_t> length;   // bytes of all segments
   std::atomic<std::uint64_t> start;    // the remote address that means `base`
@@ -77,48 +80,12 @@ constexpr std::uint32_t report_bits(Access access) {
   return static_cast<std::uint32_t>(access) << 16;
 }
 
-// Of some of the owner's pages: see stripe_of(). Users take it to carry out an atomic operation.
-struct alignas(kCacheLine) Stripe {
-  std::atomic<std::uint64_t> holder;  // 0, or a StripeWord
-};
-
-inline constexpr std::uint32_t kStripes = 256;
-inline constexpr std::uint64_t kStripePage = 4096;  // bytes; no system has smaller pages
-
-// Which stripe the byte at a virtual address of the owner belongs to. It is a matter of the memory
-// and not of the region: regions may overlap.
-constexpr std::uint32_t stripe_of(std::uint64_t address) {
-  return static_cast<std::uint32_t>(address / kStripePage % kStripes);
-}
-
-// The holder of a stripe. No two turns of any two users look alike for a long time, so that a word
-// can be taken over if it is the same as a moment ago.
-struct StripeWord {
-  std::uint32_t user = 0;   // number of the user's record
-  std::uint32_t turn = 0;   // how often it has taken a stripe, 18 bits
-  std::uint32_t nonce = 0;  // random, of the present user of that record
-
-  constexpr std::uint64_t pack() const {
-    return std::uint64_t{user + 1} | std::uint64_t{turn & 0x3ffff} << 14 |
-           std::uint64_t{nonce} << 32;
-  }
-  static constexpr StripeWord unpack(std::uint64_t word) {
-    return {static_cast<std::uint32_t>(word & 0x3fff) - 1,
-            static_cast<std::uint32_t>(word >> 14 & 0x3ffff),
-            static_cast<std::uint32_t>(word >> 32)};
-  }
-  // False for what no user writes.
-  constexpr bool valid() const { return user < kMaxUsers; }
-};
-
-static_assert(kMaxUsers < 0x3fff);
 static_assert(sizeof(UserRecord) == 128 && sizeof(RegionSlot) == 64);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 inline constexpr std::uint64_t kUsersAt = 4096;
-inline constexpr std::uint64_t kStripesAt = kUsersAt + kMaxUsers * sizeof(UserRecord);
-inline constexpr std::uint64_t kIndexAt = kStripesAt + kStripes * sizeof(Stripe);
-static_assert(kStripesAt % 4096 == 0 && kIndexAt % 4096 == 0);
+inline constexpr std::uint64_t kIndexAt = kUsersAt + kMaxUsers * sizeof(UserRecord);
+static_assert(kIndexAt % 4096 == 0);
 
 // Names an index: its generation, whose parity is its bank, and the logarithm of its entries.
 struct IndexWord {

@@ -41,12 +41,18 @@ class SharedFile {
   // and ftruncate(2); EFBIG under RLIMIT_FSIZE.
   static Result<SharedFilePtr> create_nameless(std::uint64_t size);
 
+  // Opens the file `path`, or makes it with `size` bytes of zeros, none of them backed yet. All
+  // processes that have joined own it together, and the last one removes it. Errors: those of
+  // create() and open(); EBUSY when another process holds it for too long.
+  static Result<SharedFilePtr> join(const std::string& path, std::uint64_t size);
+
   // Opens the existing file `path`, or finds that this process has it open already.
   // Errors: ENOENT, EACCES when it belongs to another user or is no regular file, others of
   // open(2).
   static Result<SharedFilePtr> open(const std::string& path);
 
-  // Unlinks the file if this process created it. A forked child's copy leaves everything alone.
+  // Unlinks the file if this process created it, or is the last that joined. A forked child's copy
+  // leaves everything alone.
   ~SharedFile();
   SharedFile(const SharedFile&) = delete;
   SharedFile& operator=(const SharedFile&) = delete;
@@ -95,12 +101,16 @@ class SharedFile {
   static Result<SharedFilePtr> create_from(Fd fd, const std::string& path, std::uint64_t size);
   static Result<SharedFilePtr> adopt(Fd fd, const std::string& path);
   Status link_into_place();
+  bool lock_owner(short type);
+  bool join_owners();
+  bool has_its_name() const;
   bool remove_if_same();
 
   Fd fd_;
   const std::string path_;
   const pid_t process_;  // that opened it
   bool linked_ = false;
+  bool joint_ = false;  // byte 0 belongs to all processes that have joined
   dev_t device_ = 0;
   ino_t inode_ = 0;
   mutable std::mutex mutex_;
