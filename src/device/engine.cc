@@ -9,6 +9,7 @@
 
 #include "device/backoff.h"
 #include "os/cancellation.h"
+#include "os/user_memory.h"
 
 namespace weft::device {
 namespace {
@@ -69,6 +70,7 @@ void EngineGroup::progress() {
 
 // Two threads that poll at once may miss a count of each other: the yield comes later then.
 void EngineGroup::count_poll() {
+  os::keep_faults_unblocked();
   const unsigned polls = idle_polls_.load(std::memory_order_relaxed) + 1;
   if (polls < kIdlePolls) [[likely]]
     return idle_polls_.store(polls, std::memory_order_relaxed);

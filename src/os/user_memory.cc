@@ -6,6 +6,7 @@
 #include <ucontext.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <mutex>
 
@@ -16,9 +17,18 @@ namespace weft::os {
 #if defined(__x86_64__)
 namespace {
 
-// The actions that the program had.
-struct sigaction segv_before;
-struct sigaction bus_before;
+// The action that the program had.
+struct Former {
+  struct sigaction action;
+  std::atomic<bool> reset{false};  // by SA_RESETHAND
+
+  bool has_handler() const {
+    return (action.sa_flags & SA_SIGINFO) != 0 ||
+           (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN);
+  }
+};
+Former segv_before;
+Former bus_before;
 
 // An entry of the table (WEFT_MAY_FAULT): distances of two instructions from their own places.
 struct FaultEntry {
@@ -44,14 +54,15 @@ std::uintptr_t continuation_of(std::uintptr_t code) {
   return 0;
 }
 
-// What the kernel would have done without this handler.
-void pass_on(int signal, siginfo_t* info, void* context, struct sigaction& before) {
-  if ((before.sa_flags & SA_SIGINFO) != 0) return before.sa_sigaction(signal, info, context);
-  if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
-    return before.sa_handler(signal);
+// Does what the kernel would have done without this handler.
+void pass_on(int signal, siginfo_t* info, void* context, Former& before) {
+  const bool once = (before.action.sa_flags & static_cast<int>(SA_RESETHAND)) != 0;
+  if (before.has_handler() && !(once && before.reset.exchange(true))) {
+    if ((before.action.sa_flags & SA_SIGINFO) == 0) return before.action.sa_handler(signal);
+    return before.action.sa_sigaction(signal, info, context);
   }
   const bool sent = info->si_code <= 0;
-  if (sent && before.sa_handler == SIG_IGN) return;
+  if (sent && !before.has_handler() && before.action.sa_handler == SIG_IGN) return;
   // The instruction fails anew when this returns, and ends the process.
   struct sigaction by_default {};
   by_default.sa_handler = SIG_DFL;
@@ -70,12 +81,13 @@ void on_fault(int signal, siginfo_t* info, void* context) {
   pass_on(signal, info, context, signal == SIGSEGV ? segv_before : bus_before);
 }
 
-void install(int signal, struct sigaction& before) {
-  if (::sigaction(signal, nullptr, &before) != 0) return;
-  struct sigaction action {};
+// With the mask and the flags of the former action: a handler runs on the stack that it asked for.
+void install(int signal, Former& before) {
+  if (::sigaction(signal, nullptr, &before.action) != 0) return;
+  struct sigaction action = before.action;
   action.sa_sigaction = on_fault;
-  action.sa_mask = before.sa_mask;
-  action.sa_flags = SA_SIGINFO | SA_ONSTACK | (before.sa_flags & (SA_NODEFER | SA_RESTART));
+  action.sa_flags = SA_SIGINFO | (before.action.sa_flags & ~static_cast<int>(SA_RESETHAND));
+  if (!before.has_handler()) action.sa_flags |= SA_ONSTACK;
   ::sigaction(signal, &action, nullptr);
 }
 
@@ -103,6 +115,16 @@ bool write(void* at) { return have_pages(at, 1, CopyDirection::kToProcess); }
 #endif
 
 namespace probe {
+
+void unblock_faults() {
+  copies_left = kCopiesPerLook;
+  sigset_t faults;
+  ::sigemptyset(&faults);
+  ::sigaddset(&faults, SIGSEGV);
+  ::sigaddset(&faults, SIGBUS);
+  ::pthread_sigmask(SIG_UNBLOCK, &faults, nullptr);
+}
+
 namespace {
 
 template <class Byte, class Touch>

@@ -12,6 +12,7 @@
 #include <array>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "os/thread.h"
@@ -281,6 +282,115 @@ TEST_F(UserMemoryTest, AHandlerInFrontThatPassesOnChangesNothing) {
   EXPECT_FALSE(readable(base, 1));
   ASSERT_EQ(::sigaction(SIGSEGV, &ours, nullptr), 0);
 }
+
+// A thread of a program that blocks every signal.
+void block_all_signals() {
+  sigset_t all;
+  ::sigfillset(&all);
+  ASSERT_EQ(::pthread_sigmask(SIG_SETMASK, &all, nullptr), 0);
+}
+
+TEST_F(UserMemoryTest, AThreadThatBlocksAllSignalsMayProbeAndCopy) {
+  protect(0, PROT_NONE);
+  for (const bool probes : {true, false}) {
+    std::thread([&] {
+      block_all_signals();
+      char near[8] = {};
+      EXPECT_FALSE(probes ? readable(base, 1) : copy_from_user(near, base, sizeof near));
+      EXPECT_FALSE(writable(base, 1));
+      EXPECT_FALSE(copy_to_user(base, near, sizeof near));
+    }).join();
+  }
+}
+
+TEST_F(UserMemoryTest, SignalsThatAreBlockedLaterAreUnblockedAfterSomeCopiesOrPolls) {
+  protect(0, PROT_NONE);
+  for (const bool polls : {true, false}) {
+    std::thread([&] {
+      char near[8] = {};
+      EXPECT_TRUE(readable(near, sizeof near));
+      block_all_signals();
+      for (int i = 0; i < probe::kCopiesPerLook; ++i) {
+        if (polls) {
+          keep_faults_unblocked();
+        } else {
+          EXPECT_TRUE(copy_from_user(near, base + probe::kPage, sizeof near));
+        }
+      }
+      EXPECT_FALSE(readable(base, 1));
+    }).join();
+  }
+}
+
+TEST_F(UserMemoryTest, NoOtherSignalIsUnblocked) {
+  std::thread([&] {
+    block_all_signals();
+    EXPECT_TRUE(readable(base, 1));
+    sigset_t mask;
+    ASSERT_EQ(::pthread_sigmask(SIG_SETMASK, nullptr, &mask), 0);
+    for (const int open : {SIGSEGV, SIGBUS}) EXPECT_FALSE(::sigismember(&mask, open));
+    for (const int shut : {SIGINT, SIGTERM, SIGUSR1, SIGFPE, SIGILL, SIGPIPE}) {
+      EXPECT_TRUE(::sigismember(&mask, shut)) << shut;
+    }
+  }).join();
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+char alternate_stack[1 << 16];
+volatile char* forbidden;
+
+// Exits with 7 on the thread's stack and with 8 on the alternate one.
+void exit_by_stack(int /*signal*/) {
+  const char here = 0;
+  const bool alternate =
+      &here >= alternate_stack && &here < alternate_stack + sizeof alternate_stack;
+  ::_exit(alternate ? 8 : 7);
+}
+
+// Lets the first fault pass.
+void permit(int /*signal*/) {
+  static int calls = 0;
+  if (++calls > 1) ::_exit(9);
+  char* const page = const_cast<char*>(forbidden);
+  ::mprotect(page, probe::kPage, PROT_READ | PROT_WRITE);
+}
+
+// Two faults in a program that had this action before Weft's handler.
+void fault_twice(void (*handler)(int), int flags) {
+  stack_t stack{};
+  stack.ss_sp = alternate_stack;
+  stack.ss_size = sizeof alternate_stack;
+  ::sigaltstack(&stack, nullptr);
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = flags;
+  ::sigaction(SIGSEGV, &action, nullptr);
+  handle_user_faults();
+  for (int i = 0; i < 2; ++i) {
+    forbidden = static_cast<volatile char*>(
+        ::mmap(nullptr, probe::kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    if (readable(const_cast<char*>(forbidden), 1)) ::_exit(10);
+    *forbidden = 1;
+  }
+  ::_exit(0);
+}
+
+// The statements run in processes of their own, in which the handler has not been installed before.
+struct FormerAction : testing::Test {
+  FormerAction() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+};
+
+TEST_F(FormerAction, RunsOnTheStackThatItAskedFor) {
+  EXPECT_EXIT(fault_twice(exit_by_stack, 0), testing::ExitedWithCode(7), "");
+  EXPECT_EXIT(fault_twice(exit_by_stack, SA_ONSTACK), testing::ExitedWithCode(8), "");
+}
+
+TEST_F(FormerAction, RunsOnceIfItAskedForThat) {
+  const int once = static_cast<int>(SA_RESETHAND);
+  EXPECT_EXIT(fault_twice(permit, once), testing::KilledBySignal(SIGSEGV), "");
+  EXPECT_EXIT(fault_twice(permit, 0), testing::ExitedWithCode(9), "");
+}
+#endif
 
 }  // namespace
 }  // namespace weft::os

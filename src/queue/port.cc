@@ -11,6 +11,7 @@
 
 #include "os/runtime_dir.h"
 #include "os/thread.h"
+#include "os/user_memory.h"
 #include "roce/path.h"
 
 namespace weft::queue {
@@ -298,6 +299,7 @@ void QpPort::take_packets() {
 }
 
 void QpPort::progress() {
+  os::keep_faults_unblocked();
   polls_.fetch_add(1, std::memory_order_relaxed);
   if (origin_.inherited()) return;
   if (!lock_.try_lock()) return;

@@ -2,9 +2,11 @@
 // Is an operation on a local buffer that is not mapped an error, and not the end of the program?
 // (fi_cq(3): FI_EFAULT)
 #include <rdma/fi_atomic.h>
+#include <signal.h>
 #include <sys/mman.h>
 
 #include <string>
+#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -244,6 +246,57 @@ TEST_P(UnmappedBuffer, OrOneThatIsUnmappedAfterItWasPosted) {
     world_.exchange();
     if (HasFailure()) return;
   }
+}
+
+// The kernel ends a process whose thread blocks the signal of a fault.
+void block_all_signals() {
+  sigset_t all;
+  ::sigfillset(&all);
+  ASSERT_EQ(::pthread_sigmask(SIG_SETMASK, &all, nullptr), 0);
+}
+
+TEST_P(UnmappedBuffer, InAThreadThatBlocksAllSignals) {
+  ASSERT_TRUE(world_.ok());
+  std::thread([&] {
+    block_all_signals();
+    const Operation send{.kind = Kind::kSend, .length = 8, .peer = world_.to_target()};
+    EXPECT_EQ(issue_at(send, memory_.buffer(0)), FI_EFAULT);
+    if (GetParam() == Placement::kSelf) return;
+    ASSERT_EQ(fi_recv(world_.ep(), memory_.buffer(0), 8, nullptr, FI_ADDR_UNSPEC, &context_), 0);
+    const Token sent =
+        world_.target().post({.kind = Kind::kSend, .length = 8, .peer = world_.to_initiator()});
+    EXPECT_EQ(outcome_of([](void*) { return 0; }), FI_EFAULT);
+    world_.target().wait(sent);
+  }).join();
+}
+
+// A peer's access is a fault of the thread that serves it.
+TEST_P(UnmappedBuffer, OfARegionThatAThreadServesWhichBlocksAllSignals) {
+  ASSERT_TRUE(world_.ok());
+  void* const far = reinterpret_cast<void*>(0x2000'0000'0000);
+  void* const memory =
+      ::mmap(far, kArea, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  const auto region = open_fid<fid_mr>([&](fid_mr** out) {
+    return fi_mr_reg(world_.endpoint().domain()->get(), memory, kArea,
+                     FI_REMOTE_READ | FI_REMOTE_WRITE, 0, Endpoint::next_key(), 0, out, nullptr);
+  });
+  ASSERT_NE(region, nullptr);
+  const bool by_address = (world_.endpoint().info()->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
+  ASSERT_EQ(::munmap(memory, kArea), 0);
+  std::thread([&] {
+    block_all_signals();
+    for (const Kind kind : {Kind::kWrite, Kind::kRead}) {
+      const Token access = world_.target().post(
+          {.kind = kind,
+           .length = 64,
+           .peer = world_.to_initiator(),
+           .remote_address = by_address ? reinterpret_cast<std::uintptr_t>(memory) : 0,
+           .key = fi_mr_key(region.get())});
+      const auto completion = world_.target().wait(access);
+      EXPECT_TRUE(completion.has_value() && completion->err != 0);
+    }
+  }).join();
 }
 
 INSTANTIATE_TEST_SUITE_P(Refusal, UnmappedBuffer,

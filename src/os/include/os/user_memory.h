@@ -8,8 +8,12 @@
 // An access to a page that is not mapped raises SIGSEGV or SIGBUS. The instructions that may raise
 // one stand in a table (weft_faults: each with the place where execution continues); the handler
 // looks the instruction up and continues there. Every other fault is passed on to the action that
-// the program had. A program that installs a handler later which does not pass on unknown faults is
-// ended by an unmapped buffer.
+// the program had, as the kernel would have done it. A program that installs a handler later which
+// does not pass on unknown faults is ended by an unmapped buffer.
+//
+// The kernel ends a process that causes one of these signals while the thread blocks it. So both
+// are unblocked in each thread that copies, by its first copy, and again after kCopiesPerLook
+// copies and polls if the program has blocked them since.
 #pragma once
 
 #include <cstddef>
@@ -38,6 +42,23 @@ namespace weft::os {
 
 // Installs the handler, once in a process; before the first use of the functions below. Any thread.
 void handle_user_faults();
+
+namespace probe {
+
+// A look at the signal mask at every copy would take 170 ns, more than a whole send of 8 bytes.
+inline constexpr int kCopiesPerLook = 256;
+// Until the mask of this thread is looked at again.
+[[gnu::tls_model("initial-exec")]] inline constinit thread_local int copies_left = 0;
+void unblock_faults();
+
+}  // namespace probe
+
+// Keeps SIGSEGV and SIGBUS unblocked in this thread: counts as a copy. For polls, so that a thread
+// that waits for accesses of peers is ready for them.
+inline void keep_faults_unblocked() {
+  if (--probe::copies_left < 0) [[unlikely]]
+    probe::unblock_faults();
+}
 
 namespace probe {
 
@@ -165,6 +186,7 @@ bool sges_writable(std::span<const LocalRange> sges, std::size_t length);
 // True when all of these bytes can be read now.
 inline bool readable(const void* base, std::size_t length) {
   if (length == 0) return true;
+  keep_faults_unblocked();
   return probe::within_page(base, length) ? probe::read(base) : probe::pages_readable(base, length);
 }
 inline bool readable(std::span<const LocalRange> sges) {
@@ -176,6 +198,7 @@ inline bool readable(std::span<const LocalRange> sges) {
 // meanwhile. Of a list of SGEs its first `length` bytes.
 inline bool writable(void* base, std::size_t length) {
   if (length == 0) return true;
+  keep_faults_unblocked();
   return probe::within_page(base, length) ? probe::write(base)
                                           : probe::pages_writable(base, length);
 }
@@ -188,6 +211,7 @@ namespace probe {
 
 #if WEFT_CHECKED_MOVES
 [[gnu::always_inline]] inline bool copy(void* to, const void* from, std::size_t length) {
+  keep_faults_unblocked();
   if (length <= kMostMoved) [[likely]]
     return move(to, from, length);
   return move_many(to, from, length);
