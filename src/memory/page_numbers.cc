@@ -9,12 +9,12 @@
 namespace weft::memory {
 namespace {
 
-std::uint64_t number_of(const os::FileIdentity& object) {
+std::uint64_t object_number(const os::FileIdentity& object) {
   const std::uint64_t mixed = (object.inode ^ object.device << 40) * 0x9e3779b97f4a7c15;
   return mixed ^ mixed >> 32;
 }
 
-std::uint32_t known(std::uint64_t shift) {
+std::uint32_t known_shift(std::uint64_t shift) {
   return static_cast<std::uint32_t>(shift & (kShiftOfEachPage - 1)) | kShiftKnown;
 }
 
@@ -25,13 +25,13 @@ std::uint32_t page_shift(pid_t process, std::uint64_t address, std::uint64_t len
   std::uint64_t is_private = length;
   std::uint32_t shift = 0;
   for (const os::SharedMapping& mapping : os::shared_mappings(process, address, length)) {
-    const std::uint32_t here =
-        known(number_of(mapping.object) + (mapping.offset - mapping.begin) / kNumberedPage);
+    const std::uint32_t here = known_shift(object_number(mapping.object) +
+                                           (mapping.offset - mapping.begin) / kNumberedPage);
     if (shift != 0 && shift != here) return kShiftKnown | kShiftOfEachPage;
     shift = here;
     is_private -= std::min(mapping.end, address + length) - std::max(mapping.begin, address);
   }
-  if (shift == 0) return known(private_shift);
+  if (shift == 0) return known_shift(private_shift);
   return is_private == 0 ? shift : kShiftKnown | kShiftOfEachPage;
 }
 

@@ -9,14 +9,14 @@
 namespace weft::memory {
 namespace {
 
-constexpr std::uint64_t kBytes = kStripes * sizeof(Stripe);
-constexpr const char* kName = "/stripes-1";
-constexpr std::uint64_t kUserLock = 1;  // byte 0 belongs to all users
+constexpr std::uint64_t kFileBytes = kStripes * sizeof(Stripe);
+constexpr const char* kFileName = "/stripes-1";
+constexpr std::uint64_t kRecordLock = 1;  // byte 0 belongs to all users
 
 }  // namespace
 
 StripeTable::~StripeTable() {
-  if (file_ != nullptr) file_->disclaim(kUserLock + user_);
+  if (file_ != nullptr) file_->disclaim(kRecordLock + user_);
 }
 
 Stripe* StripeTable::open() {
@@ -28,7 +28,7 @@ Stripe* StripeTable::open() {
          opened.error().message);
   }
   if (!opened) {
-    auto own = os::Mapping::map_private(kBytes);
+    auto own = os::Mapping::map_private(kFileBytes);
     if (!own) return nullptr;
     memory_ = std::move(own).value();
   }
@@ -37,10 +37,10 @@ Stripe* StripeTable::open() {
 }
 
 Status StripeTable::open_file() {
-  auto file = os::SharedFile::join(directory_ + kName, kBytes);
+  auto file = os::SharedFile::join(directory_ + kFileName, kFileBytes);
   if (!file) return file.error();
-  if (Status ok = file.value()->reserve(0, kBytes); !ok) return ok;
-  auto memory = file.value()->map(0, kBytes);
+  if (Status ok = file.value()->reserve(0, kFileBytes); !ok) return ok;
+  auto memory = file.value()->map(0, kFileBytes);
   if (!memory) return memory.error();
   file_ = std::move(file).value();
   memory_ = std::move(memory).value();
@@ -51,7 +51,7 @@ Status StripeTable::open_file() {
 
 // Stripes that a dead predecessor in that record still holds are free again.
 Status StripeTable::claim_record() {
-  while (user_ < kMaxStripeUsers && !file_->claim(kUserLock + user_)) ++user_;
+  while (user_ < kMaxStripeUsers && !file_->claim(kRecordLock + user_)) ++user_;
   if (user_ == kMaxStripeUsers) return Error{EUSERS, "too many processes share their stripes"};
   for (std::uint32_t i = 0; i < kStripes; ++i) {
     auto& holder = memory_.at<Stripe>(0)[i].holder;
@@ -64,7 +64,7 @@ Status StripeTable::claim_record() {
 
 bool StripeTable::is_there(std::uint32_t user) const {
   if (file_ == nullptr) return user == user_;
-  return file_->holder(kUserLock + user).has_value();
+  return file_->holder(kRecordLock + user).has_value();
 }
 
 }  // namespace weft::memory
