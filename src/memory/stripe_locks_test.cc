@@ -78,7 +78,8 @@ struct StripeLocksTest : testing::Test {
       const auto user = attach();
       const int error = user->lock(page, LockWait::kUsual);
       ++shared->ready;
-      while (error == 0) ::pause();
+      if (error != 0) return;
+      for (;;) ::pause();
     });
   }
   void end(pid_t child) {
@@ -148,6 +149,7 @@ TEST_F(StripeLocksTest, ManyUsersInThreadsAndProcessesLoseNoCount) {
     }
   };
   std::vector<pid_t> processes;
+  processes.reserve(3);
   for (int i = 0; i < 3; ++i) {
     processes.push_back(start([&] {
       ++shared->ready;
