@@ -156,7 +156,10 @@ struct Party final : link::InboxSink, link::ListenerUser {
   unsigned poll() { return mailbox->poll(*this); }
   void check() {
     mailbox->check_sources(*this);
-    mailbox_connections->check(true, [this] { poll(); });
+    mailbox_connections->check(true, [this] {
+      poll();
+      return !mailbox->has_newcomers();
+    });
   }
   std::size_t attempts() const {
     std::size_t count = 0;

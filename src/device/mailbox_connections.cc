@@ -373,7 +373,7 @@ void MailboxConnections::withdraw_abandoned(os::Time now) {
   }
 }
 
-void MailboxConnections::check(bool at_once, const std::function<void()>& take_in) {
+void MailboxConnections::check(bool at_once, const std::function<bool()>& take_in) {
   const os::Time now = os::coarse_now();
   if (port_.link_by(cm::Carrier::kPackets) == nullptr) agent_.advance(now);  // else that does
   send_again();
@@ -384,8 +384,7 @@ void MailboxConnections::check(bool at_once, const std::function<void()>& take_i
   for (auto& [id, end] : ends_) {
     if (verdict(end, now) != 0) vain.push_back(id);
   }
-  if (vain.empty()) return;
-  take_in();
+  if (vain.empty() || !take_in()) return;
   for (const cm::ConnectionId id : vain) {
     ConnectionEnd* const end = find(id);
     const int error = end != nullptr ? verdict(*end, now) : 0;

@@ -61,8 +61,9 @@ class MailboxConnections final : public rdm::LinkConnections, cm::User, link::Fl
   // A source has closed.
   void source_closed(std::uint32_t source);
   // Notices the ends of processes and of times, of many connections each 40 ms unless `at_once`.
-  // Before an attempt fails, take_in() has what has arrived handed over.
-  void check(bool at_once, const std::function<void()>& take_in);
+  // Before an attempt fails, take_in() has what has arrived handed over; false when it has left
+  // something, which the attempt waits for.
+  void check(bool at_once, const std::function<bool()>& take_in);
   // When check() is to be called next; Time::max() without an attempt.
   os::Time due() const;
   // Sends datagrams that found no room, as check() does. True when some still wait.

@@ -246,6 +246,20 @@ TEST_F(MailboxConnectionsTest, AConfirmationThatIsReadAfterItsDeadlineCounts) {
   expect_data_flow(asking, accepting);
 }
 
+// More than one poll takes in.
+TEST_F(MailboxConnectionsTest, ManyConfirmationsThatAreReadAfterTheirDeadlineCount) {
+  acceptor->options.peer_timeout = std::chrono::milliseconds(0);
+  std::vector<Program*> accepted;
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(request(add(*requester)).ok());
+    listener->poll();
+    ASSERT_TRUE(accept(*accepted.emplace_back(&add(*acceptor))).ok());
+    requester->poll();
+  }
+  for (int i = 0; i < 100; ++i) acceptor->check();
+  for (const Program* each : accepted) EXPECT_THAT(each->log, ElementsAre("connected "));
+}
+
 TEST_F(MailboxConnectionsTest, AnAcceptorMayGoBeforeItsAnswerIsRead) {
   ASSERT_TRUE(request(asking).ok());
   listener->poll();

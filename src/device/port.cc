@@ -255,7 +255,11 @@ void Port::end_connection_of(std::uint32_t source) {
 }
 
 void Port::check_connections(bool at_once, const std::function<void()>& take_in) {
-  if (parts_->near_connections) parts_->near_connections->check(at_once, take_in);
+  if (!parts_->near_connections) return;
+  parts_->near_connections->check(at_once, [&] {
+    take_in();
+    return !parts_->mailbox->has_newcomers();
+  });
 }
 
 bool Port::connections_are_due() const { return parts_->due() <= os::coarse_now(); }

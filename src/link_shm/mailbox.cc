@@ -17,7 +17,8 @@
 namespace weft::shm {
 namespace {
 
-constexpr unsigned kBudget = 64;  // messages of one peer in one poll
+constexpr unsigned kBudget = 64;     // messages of one peer in one poll
+constexpr unsigned kNewcomers = 16;  // slots that one poll opens: each takes up to 0.25 ms
 constexpr auto kCloseTimeout = std::chrono::seconds(2);
 
 bool known(link::MessageOperation operation) {
@@ -205,21 +206,44 @@ unsigned Mailbox::answer_rings(link::InboxSink& sink) {
     const unsigned w = static_cast<unsigned>(std::countr_zero(words));
     std::uint64_t bits = header().woken[w].exchange(0, std::memory_order_acq_rel);
     for (; bits != 0; bits &= bits - 1) {
-      answer_ring(w * 64 + static_cast<unsigned>(std::countr_zero(bits)), sink);
+      const std::uint32_t number = w * 64 + static_cast<unsigned>(std::countr_zero(bits));
+      sources_.find(number) != nullptr ? answer_ring(number, sink) : note_newcomer(number);
     }
   }
+  take_newcomers(sink);
   return mads_.take(header().mads.exchange(0, std::memory_order_acq_rel));
+}
+
+void Mailbox::note_newcomer(std::uint32_t number) {
+  if (is_newcomer_.test(number)) return;
+  is_newcomer_.set(number);
+  newcomers_.push_back(number);
+}
+
+// Any process may mark all slots. The others wait in the order in which they were seen.
+void Mailbox::take_newcomers(link::InboxSink& sink) {
+  for (unsigned taken = 0; taken < kNewcomers && !newcomers_.empty(); ++taken) {
+    const std::uint32_t number = newcomers_.front();
+    newcomers_.pop_front();
+    is_newcomer_.reset(number);
+    answer_ring(number, sink);
+  }
+  if (!newcomers_.empty()) mark_woken(header(), newcomers_.front());  // the next poll goes on
 }
 
 void Mailbox::answer_ring(std::uint32_t number, link::InboxSink& sink) {
   Source* source = sources_.find(number);
-  if (source == nullptr) source = open_source(number, sink);
-  if (source == nullptr || source->broken) return;
-  if (source->header->state.load(std::memory_order_acquire) == SlotState::kClosed) {
+  const bool is_new = source == nullptr;
+  if (is_new) source = open_source(number, sink);
+  if (source == nullptr) return;
+  const bool ended = is_new && !sources_.sender_lives(*source);
+  const bool left = source->header->state.load(std::memory_order_acquire) == SlotState::kClosed;
+  if (ended || left) {
     drain_all(*source, sink);
-    close_source(*source, false, sink);
+    close_source(*source, !left, sink);
     return;
   }
+  if (source->broken) return;
   sources_.listen(*source);
   drain(*source, sink, std::min(kBudget, sink.room_for(number)));
 }

@@ -33,19 +33,28 @@ void Source::wake(const os::Waker& waker) const {
   waker.ring(name);
 }
 
+// The state first: a sender takes the lock before it opens the slot, and closes the slot before it
+// gives the lock back. Any process may have written the state, so nothing is backed before.
 Result<Source*> SourceTable::open(std::uint32_t number) {
+  auto state = SlotState::kFree;
+  const bool there = file_->copy_out(slot_at(number), &state, sizeof state);
+  if (!there || state == SlotState::kFree) return nullptr;
+  const auto pid = file_->holder(kSlotLock + number);
+  if (!pid && !has_message(number)) {
+    release_slot(*file_, number);
+    state = SlotState::kFree;
+    file_->copy_in(slot_at(number), &state, sizeof state);
+    return nullptr;
+  }
   auto memory = file_->map(slot_at(number), kSlotBytes);
   if (!memory) return memory.error();
   if (Status ok = back_header(*file_, number); !ok) return ok.error();
   const auto* header = memory.value().at<SlotHeader>(0);
-  if (header->state.load(std::memory_order_acquire) == SlotState::kFree) return nullptr;
   const auto checked = check_geometry(header->geometry);
   const Geometry geometry = checked.value_or(kMessageGeometry);
   if (Status ok = back_basics(*file_, number, geometry); !ok) return ok.error();
   auto source = std::make_unique<Source>(number, std::move(memory).value(), geometry);
   source->broken = !checked;
-  // Only now: the holder of a slot that was free a moment ago would be the wrong one.
-  const auto pid = file_->holder(kSlotLock + number);
   source->must_fence =
       !os::heeds_remote_barriers() || read_once(header->sender_raises_barriers) == 0;
   const Probe probe = header->probe;
@@ -54,6 +63,12 @@ Result<Source*> SourceTable::open(std::uint32_t number) {
   sources_[number] = std::move(source);
   while (find(first_free_) != nullptr) ++first_free_;
   return sources_[number].get();
+}
+
+bool SourceTable::has_message(std::uint32_t number) const {
+  std::uint64_t word = 0;
+  return file_->copy_out(slot_at(number) + kCellsAt, &word, sizeof word) &&
+         CellWord::unpack(word).lap == 1;
 }
 
 void SourceTable::close(Source& source) {

@@ -2,6 +2,8 @@
 // How does an endpoint reach the processes of its host, and receive from them?
 #pragma once
 
+#include <bitset>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -56,6 +58,8 @@ class Mailbox final : public link::Inbox, public link::PortLink {
   const Sender& sender() const { return sender_; }
 
   unsigned poll(link::InboxSink& sink) override;
+  // The polls so far have left new senders to the next one.
+  bool has_newcomers() const { return !newcomers_.empty(); }
   bool accept(link::InboxSink& sink, const link::Offer& offer, std::span<const LocalRange> sges,
               std::uint64_t length, void* cookie) override;
   void acknowledge(const link::Offer& offer) override;
@@ -83,6 +87,8 @@ class Mailbox final : public link::Inbox, public link::PortLink {
   bool place_payload(Source& source, const Cell& cell, CellKind kind, link::Arrival& arrival);
   bool place_bulk(Source& source, const Cell& cell, link::Arrival& arrival);
   unsigned answer_rings(link::InboxSink& sink);
+  void note_newcomer(std::uint32_t number);
+  void take_newcomers(link::InboxSink& sink);
   void answer_ring(std::uint32_t number, link::InboxSink& sink);
   Source* open_source(std::uint32_t number, link::InboxSink& sink);
   void shut_out(Source& source, link::InboxSink& sink);
@@ -97,6 +103,8 @@ class Mailbox final : public link::Inbox, public link::PortLink {
   RendezvousReceiver rendezvous_receiver_;
   MadReader mads_;
   AssistedServer assisted_;
+  std::deque<std::uint32_t> newcomers_;  // marked slots that are not open
+  std::bitset<kSlots> is_newcomer_;
   std::uint32_t sleeps_ = 0;  // numbers them; never 0 while asleep
 };
 

@@ -56,9 +56,9 @@ class SourceTable {
   // Those whose rings every poll looks at.
   const std::vector<Source*>& polled() const { return polled_; }
 
-  // Takes in the sender of a slot; null when the slot has none yet. A sender whose geometry cannot
-  // be is `broken`. Errors: ENOSPC, EFBIG, those of
-  // mmap(2).
+  // Takes in the sender of a slot, which may have ended; null when the slot has none yet, or an
+  // ended one that has sent nothing: the slot is free then. A sender whose geometry cannot be is
+  // `broken`. Errors: ENOSPC, EFBIG, those of mmap(2).
   Result<Source*> open(std::uint32_t number);
   // Gives the slot of a source, which goes with it, to the next sender.
   void close(Source& source);
@@ -94,6 +94,7 @@ class SourceTable {
   bool asleep() const { return asleep_; }
 
  private:
+  bool has_message(std::uint32_t number) const;
   void demote();
   void count_polled();
 
