@@ -107,6 +107,8 @@ struct Party final : link::InboxSink, link::ListenerUser {
   std::optional<MailboxConnections> mailbox_connections;
   std::vector<std::pair<link::ConnectionNumber, link::ConnectionRequest>> requests;
   std::vector<link::ConnectionNumber> withdrawals;
+  bool holds = false;                                 // control messages, which it does not take
+  std::vector<std::pair<std::uint32_t, Bytes>> held;  // by their sources
   int refusals = 0;
 
   Party(const std::string& directory, std::uint16_t port) : address(os::loopback(port)) {
@@ -139,6 +141,7 @@ struct Party final : link::InboxSink, link::ListenerUser {
     const Bytes message(arrival.payload, arrival.payload + arrival.length);
     if (arrival.operation == link::MessageOperation::kControl) {
       if (arrival.wants_ack) mailbox->acknowledge(arrival.offer);
+      if (holds) return void(held.emplace_back(arrival.source, message));
       if (mailbox_connections->take(arrival.source, senders[arrival.source], message)) return;
     } else if (const auto found = programs.find(arrival.source); found != programs.end()) {
       return found->second->log.push_back(text_of(message));

@@ -16,13 +16,22 @@ using namespace mailbox_testing;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// Of a transaction of its own.
-Bytes datagram(const wire::CmMessage& message) {
+constexpr std::uint64_t kTransaction = 0x1234;
+
+Bytes datagram(const wire::CmMessage& message, std::uint64_t transaction = kTransaction) {
   wire::CmMad mad;
-  mad.transaction = 0x1234;
+  mad.transaction = transaction;
   mad.message = message;
   const auto bytes = wire::write_cm(mad);
   return {bytes.begin(), bytes.end()};
+}
+
+// Whole, and as a slot carries it: without the zeros at its end.
+std::vector<Bytes> forms_of(const wire::CmMessage& message) {
+  const Bytes whole = datagram(message);
+  Bytes shortened = whole;
+  while (shortened.back() == std::byte{}) shortened.pop_back();
+  return {whole, shortened};
 }
 
 // A process that sends what it wants, in the name of any port.
@@ -32,7 +41,7 @@ struct Stranger {
   Stranger(const Party& as, const Party& to)
       : flow(std::move(as.mailbox->connect(to.address)).value()) {}
   void say(const Bytes& bytes) const { send_over(*flow, bytes, link::MessageOperation::kControl); }
-  void say(const wire::CmMessage& message) const { say(datagram(message)); }
+  void say(const wire::CmMessage& message) const { say(forms_of(message).back()); }
 };
 
 template <class Message>
@@ -117,21 +126,48 @@ TEST_F(MailboxConnectionsTest, MessagesOfNoConnectionRefuseTheirSource) {
 
 TEST_F(MailboxConnectionsTest, AnotherSourceThatKnowsTheNumbersEndsNothing) {
   connect();
-  for (const auto& message : messages_between(accepting.number, asking.number)) {
-    const Stranger stranger(*acceptor, *requester);
-    stranger.say(message);
-    requester->poll();
-    EXPECT_TRUE(is_refused(*stranger.flow)) << message.index();
-  }
-  for (const auto& message : messages_between(asking.number, accepting.number)) {
-    const Stranger stranger(*requester, *acceptor);
-    stranger.say(message);
-    acceptor->poll();
-    EXPECT_TRUE(is_refused(*stranger.flow)) << message.index();
-  }
+  const auto expect_refused = [](const Party& as, Party& to, const wire::CmMessage& message) {
+    for (const Bytes& bytes : forms_of(message)) {
+      const Stranger stranger(as, to);
+      stranger.say(bytes);
+      to.poll();
+      EXPECT_TRUE(is_refused(*stranger.flow)) << message.index() << ", " << bytes.size();
+    }
+  };
+  for (const auto& message : messages_between(accepting.number, asking.number))
+    expect_refused(*acceptor, *requester, message);
+  for (const auto& message : messages_between(asking.number, accepting.number))
+    expect_refused(*requester, *acceptor, message);
   EXPECT_THAT(asking.log, ElementsAre("connected "));
   EXPECT_THAT(accepting.log, ElementsAre("connected "));
   expect_data_flow(asking, accepting);
+}
+
+// The bytes are those of the peer's own DREQ.
+TEST_F(MailboxConnectionsTest, ACopyOfADisconnectionFromAnotherSourceEndsNothing) {
+  for (const bool by_requester : {true, false}) {
+    Program& one = add(*requester);
+    Program& other = add(*acceptor);
+    connect(one, other);
+    Party& from = by_requester ? *requester : *acceptor;
+    Party& to = by_requester ? *acceptor : *requester;
+    const Program& hears = by_requester ? other : one;
+    to.holds = true;
+    from.connections->disconnect(by_requester ? one.number : other.number);
+    to.poll();
+    to.holds = false;
+    ASSERT_EQ(to.held.size(), 1u);
+    const auto [source, bytes] = to.held[0];
+    to.held.clear();
+    EXPECT_LT(bytes.size(), wire::kMadBytes);
+    const Stranger stranger(from, to);
+    stranger.say(bytes);
+    to.poll();
+    EXPECT_TRUE(is_refused(*stranger.flow));
+    EXPECT_THAT(hears.log, ElementsAre("connected "));
+    to.mailbox_connections->take(source, to.senders[source], bytes);
+    EXPECT_THAT(hears.log, ElementsAre("connected ", "ended"));
+  }
 }
 
 TEST_F(MailboxConnectionsTest, AnotherSourceEndsNoAttempt) {
