@@ -212,6 +212,28 @@ TEST_F(MailboxConnectionsTest, APeerThatSendsNonsenseEndsItsOwnConnection) {
   EXPECT_THAT(asking.log, ElementsAre("connected ", "ended"));
 }
 
+// The hostile peer answers two requests by one slot.
+TEST_F(MailboxConnectionsTest, ASourceThatAcceptsASecondRequestIsRefused) {
+  Program& second = add(*requester);
+  ASSERT_TRUE(request(asking).ok());
+  ASSERT_TRUE(request(second).ok());
+  listener->poll();
+  ASSERT_EQ(listener->requests.size(), 2u);
+  Stranger stranger(*acceptor, *requester);
+  for (const auto& [number, received] : listener->requests) {
+    auto rep = between<wire::CmRep>(number, std::get<wire::CmReq>(received.req.message).local_id);
+    rep.ca_guid = 1;
+    stranger.say(datagram(rep, received.req.transaction));
+  }
+  requester->poll();
+  EXPECT_TRUE(is_refused(*stranger.flow));
+  stranger.flow.reset();
+  settle();
+  EXPECT_THAT(asking.log, ElementsAre("connected ", "ended"));
+  EXPECT_THAT(second.log, IsEmpty());
+  requester->connections->disconnect(second.number);
+}
+
 wire::CmReq some_request(std::uint32_t number) {
   wire::CmReq req;
   req.local_id = number;
@@ -219,6 +241,27 @@ wire::CmReq some_request(std::uint32_t number) {
   req.transport = 2;
   req.eecn = number;
   return req;
+}
+
+// The same by a hostile requester.
+TEST_F(MailboxConnectionsTest, ASourceThatConfirmsASecondReplyIsRefused) {
+  Program& second = add(*acceptor);
+  const auto mads = std::move(shm::MadSender::open(requester->sender, listener->address)).value();
+  std::uint32_t number = 0;
+  for (Program* const each : {&accepting, &second}) {
+    ASSERT_TRUE(mads->send(datagram(some_request(++number))).ok());
+    listener->poll();
+    ASSERT_TRUE(accept(*each).ok());
+  }
+  Stranger stranger(*requester, *acceptor);
+  stranger.say(between<wire::CmRtu>(1, accepting.number));
+  stranger.say(between<wire::CmRtu>(2, second.number));
+  acceptor->poll();
+  EXPECT_TRUE(is_refused(*stranger.flow));
+  stranger.flow.reset();
+  acceptor->poll();
+  EXPECT_THAT(accepting.log, ElementsAre("connected ", "ended"));
+  EXPECT_THAT(second.log, IsEmpty());
 }
 
 TEST_F(MailboxConnectionsTest, ARequestInASlotRefusesItsSource) {

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <chrono>
 #include <utility>
+#include <variant>
 
 #include "base/path_mtu.h"
 #include "device/port.h"
@@ -72,6 +73,16 @@ std::optional<wire::CmMad> parse(std::span<const std::byte> message) {
   std::array<std::byte, wire::kMadBytes> mad{};
   std::copy_n(message.begin(), std::min(message.size(), mad.size()), mad.begin());
   return wire::parse_cm(mad);
+}
+
+// The communication id of the receiver's end; 0 of a SIDR message.
+cm::ConnectionId addressee_of(const wire::CmMessage& message) {
+  return std::visit(
+      [](const auto& each) -> cm::ConnectionId {
+        if constexpr (requires { each.remote_id; }) return each.remote_id;
+        return 0;
+      },
+      message);
 }
 
 // The bytes behind the MAD.
@@ -205,15 +216,15 @@ void MailboxConnections::send(const os::SocketAddress& to, cm::ConnectionId id,
   }
 }
 
-// True for a DREQ of another source than that of the connection, whose numbers can be guessed, and
-// for requests, which need no source.
+// True for requests, which need no source; for what the source of a connection says about another
+// one, as each has a source of its own; and for a DREQ, whose numbers can be guessed, of a source
+// without a connection.
 bool MailboxConnections::is_forged(std::uint32_t source, const wire::CmMessage& message) const {
   if (std::holds_alternative<wire::CmReq>(message)) return true;
   if (std::holds_alternative<wire::CmSidrReq>(message)) return true;
-  const auto* const dreq = std::get_if<wire::CmDreq>(&message);
-  if (dreq == nullptr) return false;
   const auto found = by_source_.find(source);
-  return found == by_source_.end() || found->second != dreq->remote_id;
+  if (found == by_source_.end()) return std::holds_alternative<wire::CmDreq>(message);
+  return addressee_of(message) != found->second;
 }
 
 bool MailboxConnections::take(std::uint32_t source, const os::SocketAddress& address,
