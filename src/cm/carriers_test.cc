@@ -55,6 +55,17 @@ TEST_F(Carriers, WithinAHostNothingIsRepeatedAndNothingTimesOut) {
   EXPECT_EQ(station.agent.due(), Time::max());
 }
 
+// Over the network it asks whether the listener lives.
+TEST_F(Carriers, ARepeatedRequestWithinAHostDrawsNoMra) {
+  station.take(in_mailbox(1), req_of(1), now);
+  EXPECT_EQ(station.program.look(), "request");
+  for (int i = 0; i < 10; ++i) station.take(in_mailbox(1), req_of(1), now);
+  EXPECT_EQ(station.host.look() + station.program.look(), "");
+  station.take(remote(1), req_of(1), now);
+  station.take(remote(1), req_of(1), now);
+  EXPECT_EQ(station.host.look(), "MRA");
+}
+
 TEST_F(Carriers, EventsOfEachAreDeliveredByThemselves) {
   station.agent.take(remote(1), wire::write_cm(req_of(1)), now);
   station.agent.take(in_mailbox(1), req_of(1), {}, now);

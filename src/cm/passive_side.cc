@@ -207,10 +207,12 @@ void PassiveSide::on_twin(CmConnection& twin, const CmArrival& arrival, const wi
   answer(arrival, req, same_id ? wire::CmReason::kDuplicateId : wire::CmReason::kStale);
 }
 
-// A REQ draws a REP and its few repetitions by timer; beyond that only another REQ draws one.
+// A REQ draws a REP and its few repetitions by timer; beyond that only another REQ draws one. A REQ
+// within the host is not repeated, so that its requester needs no MRA.
 void PassiveSide::on_repeated_req(CmConnection& connection, Time now) {
   switch (connection.phase) {
     case Phase::kReqReceived:
+      if (connection.remote.carrier == Carrier::kMailbox) return;
       count_credit(connection);
       return acknowledge(connection, now);
     case Phase::kRepSent:

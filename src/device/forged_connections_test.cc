@@ -360,6 +360,25 @@ TEST_F(MailboxConnectionsTest, ARequestWaitsForRoomAtItsListener) {
   expect_data_flow(asking, accepting);
 }
 
+TEST_F(MailboxConnectionsTest, ARepeatedRequestOfAPeerThatDoesNotReadDrawsNoFurtherAnswer) {
+  Party other(directory, 7303);
+  fill(other, *requester);
+  const auto sender = std::move(shm::MadSender::open(other.sender, listener->address)).value();
+  const Bytes request = datagram(some_request(1));
+  for (int i = 0; i < 1000; ++i) {
+    while (!sender->send(request).ok()) listener->poll();
+  }
+  listener->poll();
+  EXPECT_EQ(listener->requests.size(), 1u);
+  const auto answered = [&] {
+    other.poll();
+    return !listener->mailbox_connections->send_again();
+  };
+  EXPECT_TRUE(check_until(*listener, answered));
+  other.poll();
+  EXPECT_LE(other.stats.of(Stat::kConnectionMessages), shm::kMads + 1);
+}
+
 TEST_F(MailboxConnectionsTest, ARequestThatFoundNoRoomIsWithdrawnSilently) {
   const Party other(directory, 7303);
   fill(*listener, other);

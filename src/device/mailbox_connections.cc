@@ -100,7 +100,7 @@ MailboxConnections::MailboxConnections(rdm::PortConnections& port, link::PortLin
       options_(options),
       name_(sender.address),
       link_(link),
-      mads_(sender, std::move(sent)),
+      mads_(sender, std::move(sent), stats),
       stats_(stats) {
   port.attach(cm::Carrier::kMailbox, *this);
 }
@@ -211,7 +211,7 @@ void MailboxConnections::send(const os::SocketAddress& to, cm::ConnectionId id,
         end->facing != nullptr ? end->facing : end->established.lock();
     send_error_ = flow != nullptr ? send_over(*flow, shortened(message)) : ECONNRESET;
   } else if (id != 0 || in_datagram_) {
-    const auto place = mads_.send(to, id, message);
+    const auto place = mads_.send(to, id, message, starting_ == nullptr);
     if (starting_ != nullptr) starting_->req = place;
   }
 }
@@ -391,6 +391,7 @@ void MailboxConnections::check(bool at_once, const std::function<bool()>& take_i
   if (!at_once && now < next_check_) return;
   next_check_ = now + kBetweenChecks;
   withdraw_abandoned(now);
+  mads_.close_idle();
   std::vector<cm::ConnectionId> vain;
   for (auto& [id, end] : ends_) {
     if (verdict(end, now) != 0) vain.push_back(id);

@@ -25,8 +25,8 @@ namespace weft::device {
 
 // The connections of a port through its mailbox. REQ and REJ are management datagrams; the other
 // messages of the connection manager are control messages of the slots: that of the REP carries the
-// acceptor's data later, that of the RTU the requester's. Neither loses anything, so that nothing
-// is repeated. One thread at a time.
+// acceptor's data later, that of the RTU the requester's. Neither loses anything but answers that
+// MadOutbox may not keep, so that nothing is repeated. One thread at a time.
 class MailboxConnections final : public rdm::LinkConnections, cm::User, link::FlowSink {
  public:
   // A link of `port`, which peers know as the address of `sender`, and goes on by its other link
