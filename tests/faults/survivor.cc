@@ -56,9 +56,13 @@ class Survivor {
     while (tally_.kills < plan_.kills) play_round();
     settle();
     // A peer that is just dying may be looked for on the network, and the first peer that is met
-    // there brings the thread in the background.
+    // there brings the thread in the background. The first atomic operation opens the stripes.
     Resources served = ready;
-    if (provider_is_weft()) ++served.threads;
+    if (provider_is_weft()) {
+      ++served.threads;
+      ++served.descriptors;
+      ++served.mappings;
+    }
     require_released(served, "with all victims dead");
     report();
     close();
