@@ -209,6 +209,32 @@ TEST_P(CounterWait, SleeperIsWokenByAnError) {
   adder.join();
 }
 
+// Within a host the operation fails inside the call that posts it; over the network its error is
+// read here first. Either way it was counted before the wait.
+TEST_P(CounterWait, AnErrorFromBeforeEndsItUnlessTheProgramWasTold) {
+  ASSERT_TRUE(world_.ok());
+  fid_cntr* const written = world_.endpoint().counter(FI_WRITE);
+  const auto fail = [&] {
+    const Token write =
+        world_.initiator().post({.kind = Kind::kWrite, .length = 8, .peer = world_.to_target()});
+    world_.initiator().wait_error(write, FI_EACCES);
+  };
+  fail();
+  EXPECT_EQ(fi_cntr_wait(written, 1, patience_ms()), -FI_EAVAIL);
+  EXPECT_EQ(fi_cntr_wait(written, 1, 10), -FI_ETIMEDOUT) << "the wait before has told of it";
+  fail();
+  EXPECT_EQ(fi_cntr_readerr(written), 2u);
+  EXPECT_EQ(fi_cntr_wait(written, 1, 10), -FI_ETIMEDOUT) << "it was read";
+  EXPECT_EQ(fi_cntr_adderr(written, 1), 0);
+  EXPECT_EQ(fi_cntr_wait(written, 1, 10), -FI_ETIMEDOUT) << "the program has added it";
+  EXPECT_EQ(fi_cntr_seterr(written, 0), 0);
+  EXPECT_EQ(fi_cntr_wait(written, 1, 10), -FI_ETIMEDOUT) << "the program has set it";
+  fail();
+  EXPECT_EQ(fi_cntr_set(written, 1), 0);
+  EXPECT_EQ(fi_cntr_wait(written, 1, patience_ms()), 0) << "the threshold comes first";
+  EXPECT_EQ(fi_cntr_wait(written, 2, patience_ms()), -FI_EAVAIL);
+}
+
 TEST_P(CounterWait, KindOfTheWaitObjectCanBeAskedFor) {
   ASSERT_TRUE(world_.ok());
   fi_wait_obj object = FI_WAIT_NONE;

@@ -45,17 +45,12 @@ int set(fid_cntr* cntr, std::uint64_t value) { return change(cntr, &Cntr::set, v
 
 int seterr(fid_cntr* cntr, std::uint64_t value) { return change(cntr, &Cntr::set_errors, value); }
 
-// A failure ends the wait, too: the threshold may never be reached then. The manual forbids to call
-// this with FI_WAIT_NONE, but programs do, libfabric's own among them: they get a wait that spins.
+// The manual forbids to call this with FI_WAIT_NONE, but programs do, libfabric's own among them:
+// they get a wait that spins.
 int wait(fid_cntr* cntr, std::uint64_t threshold, int timeout) {
-  if (Cntr::from(cntr).wait_point().object() == FI_WAIT_SET) return -FI_EINVAL;
-  device::Counter& counter = Cntr::from(cntr).counter();
-  return at_c_border([&] {
-    const std::uint64_t errors = counter.errors();
-    const auto ready = [&] { return counter.value() >= threshold || counter.errors() != errors; };
-    if (!counter.engines().wait(std::chrono::milliseconds(timeout), ready)) return -FI_ETIMEDOUT;
-    return counter.value() >= threshold ? 0 : -FI_EAVAIL;
-  });
+  Cntr& counter = Cntr::from(cntr);
+  if (counter.wait_point().object() == FI_WAIT_SET) return -FI_EINVAL;
+  return at_c_border([&] { return counter.wait(threshold, timeout); });
 }
 
 constexpr FidCalls kCntrCalls{.close = close_object<Cntr>, .control = control_wait<Cntr>};
@@ -81,6 +76,17 @@ Cntr* Cntr::of(fid_cntr* cntr, const Domain& domain) {
   return &counter.domain() == &domain ? &counter : nullptr;
 }
 
+// A failure ends the wait, too: the threshold may never be reached then. Every thread that waits is
+// told of it.
+int Cntr::wait(std::uint64_t threshold, int timeout_ms) {
+  const std::uint64_t told = told_errors_;
+  const auto ready = [&] { return counter_.value() >= threshold || counter_.errors() != told; };
+  if (!counter_.engines().wait(std::chrono::milliseconds(timeout_ms), ready)) return -FI_ETIMEDOUT;
+  if (counter_.value() >= threshold) return 0;
+  told_errors_ = counter_.errors();
+  return -FI_EAVAIL;
+}
+
 void Cntr::add(std::uint64_t count) {
   polled_value_ += count;
   counter_.add(count);
@@ -88,6 +94,7 @@ void Cntr::add(std::uint64_t count) {
 
 void Cntr::add_errors(std::uint64_t count) {
   polled_errors_ += count;
+  told_errors_ += count;
   counter_.add_errors(count);
 }
 
@@ -98,6 +105,7 @@ void Cntr::set(std::uint64_t value) {
 
 void Cntr::set_errors(std::uint64_t value) {
   polled_errors_ = value;
+  told_errors_ = value;
   counter_.set_errors(value);
 }
 

@@ -28,7 +28,10 @@ class Cntr : public ChildObject<Cntr, fid_cntr, Domain>, public Usable {
 
   // The values, which the program has seen then.
   std::uint64_t read() { return seen_value_ = counter_.value(); }
-  std::uint64_t read_errors() { return seen_errors_ = counter_.errors(); }
+  std::uint64_t read_errors() { return told_errors_ = seen_errors_ = counter_.errors(); }
+  // fi_cntr_wait(3). An error that the program was not told of ends it: it has neither read it, nor
+  // counted it itself before, nor has a wait returned for it.
+  int wait(std::uint64_t threshold, int timeout_ms);
   // fi_cntr_add(3), fi_cntr_set(3) and the like: what the program does itself is no news to
   // fi_poll.
   void add(std::uint64_t count);
@@ -49,6 +52,7 @@ class Cntr : public ChildObject<Cntr, fid_cntr, Domain>, public Usable {
   std::atomic<std::uint64_t> seen_errors_{0};
   std::atomic<std::uint64_t> polled_value_{0};
   std::atomic<std::uint64_t> polled_errors_{0};
+  std::atomic<std::uint64_t> told_errors_{0};
   WaitPoint wait_point_;
 };
 
