@@ -236,10 +236,7 @@ void RegionTable::erase_from_index(std::uint32_t slot_number) {
   } while (index(word_)[at & mask].load(std::memory_order_relaxed) == kTombstone);
 }
 
-namespace {
-
-// Bytes of all segments. Error: EINVAL when one of them, or the remote addresses, wrap around 2^64.
-Result<std::uint64_t> size_of(const RegionAttributes& attributes) {
+Result<std::uint64_t> RegionTable::size_of(const RegionAttributes& attributes) {
   std::uint64_t size = attributes.length;
   bool wraps = ends_beyond(attributes.base, size);
   for (const LocalRange& segment : attributes.rest) {
@@ -249,8 +246,6 @@ Result<std::uint64_t> size_of(const RegionAttributes& attributes) {
   if (!wraps && !ends_beyond(attributes.start, size)) return size;
   return Error{EINVAL, "a region may not wrap around the end of the address space"};
 }
-
-}  // namespace
 
 // Makes a slot, whose segments are stored, that of a live region.
 void RegionTable::fill(RegionSlot& fresh, const RegionAttributes& attributes, RegionKey key,

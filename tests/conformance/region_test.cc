@@ -196,6 +196,41 @@ TEST_P(RegionContract, SecondUseOfAKeyIsRefused) {
   }
 }
 
+// Programs that never expose their buffers ask for key 0 each time, or for none.
+TEST_P(RegionContract, ARegionThatNoPeerMayAccessNeedsNoKey) {
+  ASSERT_TRUE(world_.ok());
+  std::vector<std::uint8_t> memory(128, 9);
+  Fid<fid_mr> exposed;
+  ASSERT_EQ(reg(&memory, 0, &exposed), 0);
+  std::vector<Fid<fid_mr>> local;
+  constexpr std::uint64_t kRights[] = {0, FI_SEND, FI_SEND | FI_RECV, FI_READ | FI_WRITE};
+  for (const std::uint64_t access : kRights) {
+    for (const std::uint64_t key : {std::uint64_t{0}, FI_KEY_NOTAVAIL}) {
+      local.push_back(open_fid<fid_mr>([&](fid_mr** out) {
+        return fi_mr_reg(domain(), memory.data(), memory.size(), access, 0, key, 0, out, nullptr);
+      }));
+      ASSERT_NE(local.back(), nullptr);
+      EXPECT_EQ(fi_mr_key(local.back().get()), FI_KEY_NOTAVAIL);
+      EXPECT_NE(fi_mr_desc(local.back().get()), nullptr);
+    }
+  }
+  const bool by_offset = mode() != FI_MR_BASIC && (mode() & FI_MR_VIRT_ADDR) == 0;
+  const auto read = [&](std::uint64_t key) {
+    const auto address = reinterpret_cast<std::uint64_t>(memory.data());
+    return world_.target().post({.kind = Kind::kRead,
+                                 .length = 16,
+                                 .peer = world_.to_initiator(),
+                                 .remote_address = by_offset ? 0 : address,
+                                 .key = key});
+  };
+  const std::uint64_t key = fi_mr_key(exposed.get());
+  world_.target().wait_success(read(key));
+  world_.target().wait_error(read(FI_KEY_NOTAVAIL), FI_EACCES);
+  exposed.reset();
+  world_.target().wait_error(read(key), FI_EACCES);
+  EXPECT_EQ(reg(&memory, 0, &exposed), 0) << "a local region has the key";
+}
+
 TEST_P(RegionContract, DescriptorIsAcceptedByOperations) {
   ASSERT_TRUE(world_.ok());
   std::vector<std::uint8_t> memory(128, 9);
@@ -458,7 +493,8 @@ TEST_F(Registration, WithUnknownRightsOrFlagsIsRefused) {
 
 TEST_F(Registration, OfARangeThatWrapsIsRefused) {
   ASSERT_TRUE(domain_.ok());
-  expect_invalid(reg(memory_.data(), ~std::size_t{0}, FI_REMOTE_READ, 0, 0));
+  for (const auto access : {FI_REMOTE_READ, FI_SEND})
+    expect_invalid(reg(memory_.data(), ~std::size_t{0}, access, 0, 0));
 }
 
 TEST_F(Registration, OfTooManyOrNoPartsIsRefused) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <span>
 
 #include "boundary.h"
@@ -40,26 +41,34 @@ Access rights(std::uint64_t access) {
   return result;
 }
 
+// A region that no peer may access needs no key, and no place in the table.
+bool is_exposed(const fi_mr_attr& attributes) {
+  return (attributes.access & (FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0;
+}
+
 // The object behind a fid_mr. It is enabled from the beginning (FI_MR_RMA_EVENT is never required);
 // fi_mr_enable only ends the time for bindings.
 class MemoryRegion : public ChildObject<MemoryRegion, fid_mr, Domain> {
  public:
-  MemoryRegion(Domain& domain, memory::Registration registration, void* context)
+  MemoryRegion(Domain& domain, const std::optional<memory::Registration>& registration,
+               void* context)
       : ChildObject(FI_CLASS_MR, domain, context, fid_operations<kCalls>()),
-        registration_(registration) {
+        registration_(registration),
+        key_{registration ? registration->key.v : FI_KEY_NOTAVAIL} {
     mem_desc = this;
-    key = registration.key.v;
+    key = key_.v;
   }
 
   // Deregisters as a barrier. Errors: -FI_EBUSY, and then it is still there, with its counters: the
   // access that is under way is going to count.
   int close() {
-    const Status removed = parent().device()->regions().remove(registration_);
+    const Status removed =
+        registration_ ? parent().device()->regions().remove(*registration_) : Status();
     if (!removed) {
       log_warning(FI_LOG_MR, "cannot close region {:#x}: {}", key, removed.error().message);
       return fabric_status(removed.error());
     }
-    parent().region_counters().release(registration_.key, this);
+    parent().region_counters().release(key_, this);
     delete this;
     return 0;
   }
@@ -78,11 +87,9 @@ class MemoryRegion : public ChildObject<MemoryRegion, fid_mr, Domain> {
     // The endpoint that is told of an access may be any.
     const Status driven = parent().engines().widen(counter.counter().engines());
     if (!driven) return fabric_status(driven.error());
-    if (!parent().region_counters().bind(registration_.key, this, rights(flags),
-                                         counter.counter())) {
+    if (!parent().region_counters().bind(key_, this, rights(flags), counter.counter()))
       return -FI_EINVAL;
-    }
-    parent().device()->regions().report_accesses(registration_, rights(flags));
+    if (registration_) parent().device()->regions().report_accesses(*registration_, rights(flags));
     return 0;
   }
 
@@ -107,7 +114,8 @@ class MemoryRegion : public ChildObject<MemoryRegion, fid_mr, Domain> {
   static constexpr FidCalls kCalls{
       .close = close_region, .bind = bind_object<MemoryRegion>, .control = control_region};
 
-  const memory::Registration registration_;
+  const std::optional<memory::Registration> registration_;  // none when it is not exposed
+  const RegionKey key_;
   bool enabled_ = false;
 };
 
@@ -121,7 +129,7 @@ int check(const Domain& domain, const fi_mr_attr& attributes, std::uint64_t flag
     return -FI_EINVAL;
   if ((attributes.access & ~(kKnownAccess | kIgnoredAccess)) != 0) return -FI_EINVAL;
   if (attributes.offset != 0) return -FI_EINVAL;
-  if (!domain.registration().allows_key(attributes.requested_key)) {
+  if (is_exposed(attributes) && !domain.registration().allows_key(attributes.requested_key)) {
     log_warning(FI_LOG_MR, "requested_key {:#x}: the largest is {:#x}", attributes.requested_key,
                 domain.registration().largest_key);
     return -FI_EKEYREJECTED;
@@ -138,6 +146,12 @@ int check(const Domain& domain, const fi_mr_attr& attributes, std::uint64_t flag
 bool is_mapped(const iovec& segment) {
   const auto base = reinterpret_cast<std::uint64_t>(segment.iov_base);
   return base + segment.iov_len < base || os::is_mapped(segment.iov_base, segment.iov_len);
+}
+
+int refuse(const memory::RegionAttributes& wanted, const Error& error) {
+  log_warning(FI_LOG_MR, "cannot register {} bytes at {:#x}: {}", wanted.length, wanted.base,
+              error.message);
+  return error.code == ENOKEY ? -FI_ENOKEY : fabric_status(error);
 }
 
 int register_region(Domain& domain, const fi_mr_attr& attributes, std::uint64_t flags,
@@ -163,13 +177,15 @@ int register_region(Domain& domain, const fi_mr_attr& attributes, std::uint64_t 
   wanted.start = domain.registration().virtual_addresses ? wanted.base : 0;
   wanted.choose_key = domain.registration().provider_keys;
   wanted.key = RegionKey{attributes.requested_key};
-  const auto registration = domain.device()->regions().add(wanted);
-  if (!registration) {
-    log_warning(FI_LOG_MR, "cannot register {} bytes at {:#x}: {}", wanted.length, wanted.base,
-                registration.error().message);
-    return registration.error().code == ENOKEY ? -FI_ENOKEY : fabric_status(registration.error());
+  std::optional<memory::Registration> registration;
+  if (is_exposed(attributes)) {
+    const auto added = domain.device()->regions().add(wanted);
+    if (!added) return refuse(wanted, added.error());
+    registration = added.value();
+  } else if (const auto size = memory::RegionTable::size_of(wanted); !size) {
+    return refuse(wanted, size.error());
   }
-  *mr = new MemoryRegion(domain, registration.value(), attributes.context);
+  *mr = new MemoryRegion(domain, registration, attributes.context);
   return 0;
 }
 

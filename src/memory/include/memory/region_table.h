@@ -48,6 +48,10 @@ class RegionTable {
   // Errors: those of SharedFile::create() and reserve().
   static Result<std::unique_ptr<RegionTable>> create(const std::string& directory);
 
+  // The bytes of what is to be registered. Error: EINVAL when a segment or the remote addresses
+  // wrap around 2^64.
+  static Result<std::uint64_t> size_of(const RegionAttributes& attributes);
+
   // The file's name within the directory, for peers.
   const std::string& name() const { return name_; }
 
@@ -56,10 +60,9 @@ class RegionTable {
   // those of SharedFile::map().
   Result<std::shared_ptr<RegionTableView>> for_owner() const;
 
-  // Registers. Errors: ENOKEY when the key is taken in that domain, ENOSPC when kMaxRegions are
-  // registered or shared memory is exhausted, EINVAL when a segment or the remote addresses wrap
-  // around 2^64 or there are more than kMaxSegments, EPERM in a forked child of the table's
-  // process.
+  // Registers. Errors: those of size_of(), ENOKEY when the key is taken in that domain, ENOSPC when
+  // kMaxRegions are registered or shared memory is exhausted, EINVAL when there are more than
+  // kMaxSegments, EPERM in a forked child of the table's process.
   Result<Registration> add(const RegionAttributes& attributes);
 
   // Registers other memory, in another domain or with other rights under the same key, as a barrier
