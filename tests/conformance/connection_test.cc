@@ -148,6 +148,41 @@ TEST_F(Connecting, TheDataOfARejectionGoIntoTheReadersBuffer) {
   EXPECT_EQ(std::string(static_cast<char*>(error.err_data), error.err_data_size), "no room");
 }
 
+// struct fi_eq_err_entry has never grown. Before API 1.5 its err_data_size says nothing on entry.
+class ConnectionByApi : public testing::TestWithParam<std::uint32_t> {};
+
+TEST_P(ConnectionByApi, ARejectionIsAnErrorWithItsData) {
+  Place place(FI_WAIT_NONE, FI_THREAD_SAFE, GetParam());
+  ASSERT_TRUE(place.ok());
+  ASSERT_EQ(place.domain().fabric()->api_version, GetParam());
+  const Fid<fid_pep> pep = place.listen();
+  const Fid<fid_ep> active = place.connect(name_of(&pep->fid));
+  const Event request = place.expect(FI_CONNREQ, &pep->fid);
+  ASSERT_EQ(fi_reject(pep.get(), request.info->handle, "no room", 7), 0);
+  std::uint32_t event = 0;
+  char raw[64];
+  ssize_t got = -FI_EAGAIN;
+  while (got == -FI_EAGAIN) got = fi_eq_read(place.eq(), &event, raw, sizeof raw, 0);
+  ASSERT_EQ(got, -FI_EAVAIL);
+  char buffer[64] = {};
+  fi_eq_err_entry error{};
+  error.err_data = buffer;
+  error.err_data_size = sizeof buffer;
+  ASSERT_EQ(fi_eq_readerr(place.eq(), &error, 0), static_cast<ssize_t>(sizeof error));
+  EXPECT_EQ(error.fid, &active->fid);
+  EXPECT_EQ(error.err, FI_ECONNREFUSED);
+  EXPECT_EQ(error.err_data == buffer, GetParam() >= FI_VERSION(1, 5));
+  ASSERT_EQ(error.err_data_size, 7u);
+  EXPECT_EQ(std::string(static_cast<char*>(error.err_data), 7), "no room");
+}
+
+INSTANTIATE_TEST_SUITE_P(Connections, ConnectionByApi,
+                         testing::Values(FI_VERSION(1, 0), FI_VERSION(1, 4), FI_VERSION(1, 5),
+                                         FI_VERSION(1, 17)),
+                         [](const testing::TestParamInfo<std::uint32_t>& one) {
+                           return "Api1_" + std::to_string(FI_MINOR(one.param));
+                         });
+
 TEST_F(Connecting, DataForWhichAnEventsReaderHasNoRoomAreCutOff) {
   const Fid<fid_pep> pep = place.listen();
   const Fid<fid_ep> active = place.connect(name_of(&pep->fid), "hello");

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How does a completion queue hand out errors? (fi_cq(3))
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <array>
+#include <cstddef>
 #include <cstring>
 
 #include "support/placements.h"
@@ -106,6 +110,40 @@ TEST_F(CqError, ErrorHasWords) {
   tiny.fill('x');
   fi_cq_strerror(cq(), error.prov_errno, error.err_data, tiny.data(), 4);
   EXPECT_EQ(std::string(tiny.data() + 4, 4), "xxxx") << "wrote past the given length";
+}
+
+// fi_cq_err_entry has grown: a program passes what the API had that it was compiled for. Here that
+// ends where the memory does.
+TEST(OldCqError, IsNotWrittenBehindItsEnd) {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  void* const memory =
+      mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  auto* const end = static_cast<std::uint8_t*>(memory) + page;
+  ASSERT_EQ(mprotect(end, page, PROT_NONE), 0);
+  for (const std::uint32_t api :
+       {FI_VERSION(1, 0), FI_VERSION(1, 4), FI_VERSION(1, 5), FI_VERSION(1, 17)}) {
+    SCOPED_TRACE(FI_MINOR(api));
+    const bool old = api < FI_VERSION(1, 5);
+    Options options;
+    options.api = api;
+    if (old) options.mr_mode = FI_MR_UNSPEC;
+    World world(Placement::kSelf, options);
+    ASSERT_TRUE(world.ok());
+    const Token token = world.initiator().post({.kind = Kind::kTrecv, .length = 8, .tag = 4});
+    EXPECT_EQ(world.initiator().cancel(token), 0);
+    const std::size_t bytes =
+        old ? offsetof(fi_cq_err_entry, err_data_size) : sizeof(fi_cq_err_entry);
+    auto* const entry = reinterpret_cast<fi_cq_err_entry*>(end - bytes);
+    std::memset(end - bytes, 0, bytes);
+    ssize_t got = -FI_EAGAIN;
+    while (got == -FI_EAGAIN) got = fi_cq_readerr(world.endpoint().cq(), entry, 0);
+    EXPECT_EQ(got, 1);
+    EXPECT_EQ(entry->err, FI_ECANCELED);
+    EXPECT_EQ(entry->op_context, world.initiator().context_of(token));
+    EXPECT_EQ(entry->err_data, nullptr);
+  }
+  EXPECT_EQ(munmap(memory, 2 * page), 0);
 }
 
 }  // namespace

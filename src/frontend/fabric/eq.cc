@@ -13,8 +13,6 @@
 namespace weft::fabric {
 namespace {
 
-// fi_eq(3): before, the data of an error always stayed in memory of the provider.
-
 ssize_t read(fid_eq* eq, std::uint32_t* event, void* buffer, std::size_t length,
              std::uint64_t flags) {
   if ((flags & ~FI_PEEK) != 0) return -FI_EBADFLAGS;
@@ -181,9 +179,9 @@ ssize_t EventQueue::take(std::uint32_t* event, void* buffer, std::size_t length,
   return static_cast<ssize_t>(size);
 }
 
-// fi_eq(3): the error data go into the reader's buffer. Without a buffer err_data points to the
-// queue's copy until the next read. Returns the size of the structure as the reader's API has it.
-std::size_t EventQueue::give_error(const QueuedEvent& failed, fi_eq_err_entry& out) {
+// fi_eq(3): the error data go into the reader's buffer. Without a buffer, and always before API
+// 1.5, err_data points to the queue's copy until the next read.
+void EventQueue::give_error(const QueuedEvent& failed, fi_eq_err_entry& out) {
   fi_eq_err_entry error = failed.error;
   if (fills_error_data_ && out.err_data != nullptr && out.err_data_size != 0) {
     error.err_data = out.err_data;
@@ -194,20 +192,16 @@ std::size_t EventQueue::give_error(const QueuedEvent& failed, fi_eq_err_entry& o
     error.err_data = lent_.empty() ? nullptr : lent_.data();
     error.err_data_size = lent_.size();
   }
-  // Before API 1.5 the structure ended there.
-  const std::size_t size =
-      fills_error_data_ ? sizeof error : offsetof(fi_eq_err_entry, err_data_size);
-  std::memcpy(&out, &error, size);
-  return size;
+  out = error;
 }
 
 ssize_t EventQueue::take_error(fi_eq_err_entry& out, bool peek) {
   bring_up_to_date();
   const std::lock_guard guard(mutex_);
   if (entries_.empty() || !entries_.front().failed) return -FI_EAGAIN;
-  const std::size_t size = give_error(entries_.front(), out);
+  give_error(entries_.front(), out);
   if (!peek) entries_.pop_front();
-  return static_cast<ssize_t>(size);
+  return sizeof out;
 }
 
 bool EventQueue::ready() const {

@@ -70,7 +70,7 @@ class EventQueue : public ChildObject<EventQueue, fid_eq, Fabric>, public Usable
                                    std::span<const std::byte> data);
   void add(QueuedEvent entry);
   void bring_up_to_date();
-  std::size_t give_error(const QueuedEvent& failed, fi_eq_err_entry& out);
+  void give_error(const QueuedEvent& failed, fi_eq_err_entry& out);
 
   const bool writable_;
   const bool fills_error_data_;  // the place for err_data is the program's (API 1.5)

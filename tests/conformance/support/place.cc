@@ -14,16 +14,19 @@ namespace {
 constexpr int kSilentLooks = 300;
 constexpr std::size_t kRoom = 512;
 
-Options connected(fi_threading threading) {
+Options connected(fi_threading threading, std::uint32_t api) {
   Options options;
   options.type = FI_EP_MSG;
   options.threading = threading;
+  options.api = api;
+  if (api < FI_VERSION(1, 5)) options.mr_mode = FI_MR_UNSPEC;
   return options;
 }
 
 }  // namespace
 
-Place::Place(fi_wait_obj wait, fi_threading threading) : domain_(connected(threading)) {
+Place::Place(fi_wait_obj wait, fi_threading threading, std::uint32_t api)
+    : domain_(connected(threading, api)) {
   if (!domain_.ok()) return;
   fi_eq_attr eq{};
   eq.wait_obj = wait;

@@ -22,7 +22,8 @@ struct Event {
 // A domain for connected endpoints with one event queue and one completion queue for all of them.
 class Place {
  public:
-  explicit Place(fi_wait_obj wait = FI_WAIT_NONE, fi_threading threading = FI_THREAD_SAFE);
+  explicit Place(fi_wait_obj wait = FI_WAIT_NONE, fi_threading threading = FI_THREAD_SAFE,
+                 std::uint32_t api = Options{}.api);
   bool ok() const { return cq_ != nullptr; }
 
   fid_eq* eq() const { return eq_.get(); }
