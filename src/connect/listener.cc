@@ -48,6 +48,7 @@ Result<std::shared_ptr<Listener>> Listener::open(std::shared_ptr<device::Device>
 Listener::~Listener() {
   if (port_ == nullptr) return;
   const std::lock_guard guard(mutex_);
+  sink_ = nullptr;
   port_->inbox().poll(*this);
   auto& connections = port_->connections();
   for (const ReceivedRequest& each : std::exchange(undecided_, {})) {
@@ -58,6 +59,11 @@ Listener::~Listener() {
       connections.reject(each.number, {});
     }
   }
+}
+
+void Listener::end_reports() {
+  const std::lock_guard guard(mutex_);
+  sink_ = nullptr;
 }
 
 void Listener::set_backlog(std::size_t count) {
@@ -83,11 +89,12 @@ bool Listener::erase(link::ConnectionNumber number) {
 
 // Reports the next requests, up to the backlog.
 void Listener::report() {
+  if (sink_ == nullptr) return;
   for (auto each = undecided_.begin(); each != undecided_.end() && reported_ < backlog_;) {
     const auto entry = each++;
     if (entry->stage != RequestStage::kWaiting) continue;
     const link::ConnectionNumber number = entry->number;
-    if (sink_.requested({std::move(entry->request), weak_from_this(), number})) {
+    if (sink_->requested({std::move(entry->request), weak_from_this(), number})) {
       entry->stage = RequestStage::kReported;
       ++reported_;
     } else {
@@ -100,16 +107,27 @@ void Listener::report() {
 void Listener::reject(link::ConnectionNumber number, std::span<const std::byte> data) {
   const std::lock_guard guard(mutex_);
   if (erase(number)) port_->connections().reject(number, data);
+  if (sink_ != nullptr) sink_->decided(number);
   report();
 }
 
-void Listener::give(link::ConnectionNumber number) {
+bool Listener::give(link::ConnectionNumber number) {
   const std::lock_guard guard(mutex_);
   const auto found = find(number);
-  if (found == undecided_.end() || found->stage != RequestStage::kReported) return;
+  if (found == undecided_.end()) return true;
+  if (found->stage == RequestStage::kGiven) return false;
   found->stage = RequestStage::kGiven;
   --reported_;
   report();
+  return true;
+}
+
+void Listener::take_back(link::ConnectionNumber number) {
+  const std::lock_guard guard(mutex_);
+  const auto found = find(number);
+  if (found == undecided_.end()) return;
+  found->stage = RequestStage::kReported;
+  ++reported_;
 }
 
 bool Listener::holds(link::ConnectionNumber number) {
@@ -121,6 +139,7 @@ bool Listener::holds(link::ConnectionNumber number) {
 void Listener::forward(link::ConnectionNumber number) {
   const std::lock_guard guard(mutex_);
   if (erase(number)) port_->connections().forward(number);
+  if (sink_ != nullptr) sink_->decided(number);
 }
 
 void Listener::requested(link::ConnectionNumber number, link::ConnectionRequest request) {
@@ -132,7 +151,7 @@ void Listener::withdrawn(link::ConnectionNumber number) {
   if (found == undecided_.end()) return;
   const bool known = found->stage == RequestStage::kReported;
   erase(number);
-  if (known) sink_.withdrawn(number);
+  if (known && sink_ != nullptr) sink_->withdrawn(number);
 }
 
 void Listener::source_opened(std::uint32_t source, const os::SocketAddress& address) {

@@ -27,6 +27,7 @@ struct Program final : RequestSink {
   std::vector<Request> requests;
   std::vector<std::string> data;
   std::vector<link::ConnectionNumber> withdrawals;
+  std::vector<link::ConnectionNumber> decisions;
   bool willing = true;
 
   bool requested(const Request& request) override {
@@ -35,6 +36,7 @@ struct Program final : RequestSink {
     return willing;
   }
   void withdrawn(link::ConnectionNumber number) override { withdrawals.push_back(number); }
+  void decided(link::ConnectionNumber number) override { decisions.push_back(number); }
 };
 
 // While one exists this process gets no descriptor any more.
@@ -156,6 +158,55 @@ TEST_F(ListenerTest, AGivenRequestThatCannotBeAnsweredIsRejected) {
   EXPECT_THAT(asker.hear(), IsEmpty());
 }
 
+TEST_F(ListenerTest, ARequestThatIsTakenBackIsItsOwnAgain) {
+  listener->set_backlog(1);
+  Asker asker(device, 7201, address);
+  asker.ask("first");
+  listener->progress();
+  const link::ConnectionNumber number = program.requests.at(0).number;
+  EXPECT_TRUE(listener->give(number));
+  listener->take_back(number);
+  Asker second(device, 7202, address);
+  second.ask("second");
+  listener->progress();
+  EXPECT_THAT(program.data, ElementsAre("first")) << "it counts towards the backlog again";
+  EXPECT_TRUE(listener->give(number));
+  listener->take_back(number);
+  listener.reset();
+  EXPECT_THAT(asker.hear(), ElementsAre("rejected "));
+}
+
+TEST_F(ListenerTest, TellsOfDecisions) {
+  Asker asker(device, 7201, address);
+  asker.ask();
+  listener->progress();
+  Asker second(device, 7202, address);
+  second.ask();
+  listener->progress();
+  listener->forward(program.requests.at(0).number);
+  listener->reject(program.requests.at(1).number, {});
+  EXPECT_THAT(program.decisions,
+              ElementsAre(program.requests[0].number, program.requests[1].number));
+}
+
+// As when an endpoint accepts at this moment.
+TEST_F(ListenerTest, OutlivesItsSinkForAnEndpoint) {
+  Asker asker(device, 7201, address);
+  asker.ask();
+  listener->progress();
+  const link::ConnectionNumber number = program.requests.at(0).number;
+  listener->give(number);
+  listener->end_reports();
+  Asker second(device, 7202, address);
+  second.ask();
+  EXPECT_TRUE(listener->holds(number));
+  listener->forward(number);
+  EXPECT_EQ(program.requests.size(), 1u);
+  EXPECT_THAT(program.decisions, IsEmpty());
+  listener.reset();
+  EXPECT_THAT(second.hear(), ElementsAre("rejected "));
+}
+
 TEST_F(ListenerTest, AGivenRequestCanBeTurnedDownWithoutIt) {
   Asker asker(device, 7201, address);
   asker.ask();
@@ -231,10 +282,10 @@ TEST_F(ListenerTest, ABacklogHoldsTheOthersBack) {
   EXPECT_THAT(program.data, ElementsAre("0", "1"));
   listener->reject(program.requests[0].number, {});
   EXPECT_THAT(program.data, ElementsAre("0", "1", "2"));
-  listener->give(program.requests[1].number);
+  EXPECT_TRUE(listener->give(program.requests[1].number));
   EXPECT_THAT(program.data, ElementsAre("0", "1", "2", "3"));
-  listener->give(program.requests[1].number);
-  EXPECT_EQ(program.data.size(), 4u) << "it was given before";
+  EXPECT_FALSE(listener->give(program.requests[1].number)) << "it was given before";
+  EXPECT_EQ(program.data.size(), 4u);
   listener->set_backlog(3);
   EXPECT_THAT(program.data, ElementsAre("0", "1", "2", "3", "4"));
 }

@@ -261,16 +261,88 @@ TEST_F(Connecting, ItIsDoneOncePerEndpoint) {
   EXPECT_EQ(fi_accept(pair.active.get(), nullptr, 0), -FI_EOPBADSTATE);
 }
 
-TEST_F(Connecting, AHandleIsGoodOnce) {
+// A program that lacks what the endpoint needs rejects. Its data may say more than the number.
+TEST_F(Connecting, ARequestWithAnEndpointIsRejectedWithItsData) {
+  const Fid<fid_pep> pep = place.listen();
+  for (const bool enabled : {false, true}) {
+    for (const bool closed_first : {false, true}) {
+      SCOPED_TRACE(testing::Message() << "enabled " << enabled << ", closed " << closed_first);
+      const Fid<fid_ep> active = place.connect(name_of(&pep->fid));
+      const Event request = place.expect(FI_CONNREQ, &pep->fid);
+      Fid<fid_ep> passive = place.open(request.info.get());
+      if (enabled) {
+        EXPECT_EQ(fi_enable(passive.get()), 0);
+      }
+      if (closed_first) passive.reset();
+      place.expect_silence();
+      ASSERT_EQ(fi_reject(pep.get(), request.info->handle, "no room", 7), 0);
+      EXPECT_EQ(place.expect_error(FI_ECONNREFUSED, &active->fid).data, "no room");
+      EXPECT_EQ(fi_reject(pep.get(), request.info->handle, nullptr, 0), -FI_EINVAL);
+    }
+  }
+  place.expect_silence();
+}
+
+TEST_F(Connecting, ARequestThatIsRejectedIsNotAccepted) {
+  const Fid<fid_pep> pep = place.listen();
+  const Fid<fid_ep> active = place.connect(name_of(&pep->fid));
+  const Event request = place.expect(FI_CONNREQ, &pep->fid);
+  const Fid<fid_ep> passive = place.open(request.info.get());
+  ASSERT_EQ(fi_reject(pep.get(), request.info->handle, nullptr, 0), 0);
+  EXPECT_EQ(fi_accept(passive.get(), nullptr, 0), 0);
+  int errors = 0;
+  for (int i = 0; i < 2; ++i) {
+    const Event event = place.next();
+    errors += event.object == &active->fid && event.err == FI_ECONNREFUSED ? 1 : 0;
+    errors += event.object == &passive->fid && event.err == FI_ECONNABORTED ? 2 : 0;
+  }
+  EXPECT_EQ(errors, 3);
+}
+
+TEST_F(Connecting, ARequestThatIsAcceptedIsNotRejected) {
+  Pair pair(place);
+  EXPECT_EQ(fi_reject(pair.pep.get(), pair.request, nullptr, 0), -FI_EINVAL);
+  EXPECT_EQ(fi_shutdown(pair.active.get(), 0), 0);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(place.next().what, static_cast<std::uint32_t>(FI_SHUTDOWN));
+  EXPECT_EQ(fi_reject(pair.pep.get(), pair.request, nullptr, 0), -FI_EINVAL);
+}
+
+// One endpoint at a time.
+TEST_F(Connecting, ARequestOutlivesAnEndpointThatDidNotAcceptIt) {
   const Fid<fid_pep> pep = place.listen();
   const Fid<fid_ep> active = place.connect(name_of(&pep->fid));
   const Event request = place.expect(FI_CONNREQ, &pep->fid);
   Fid<fid_ep> passive = place.open(request.info.get());
   fid_ep* second = nullptr;
   EXPECT_EQ(fi_endpoint(place.domain().get(), request.info.get(), &second, nullptr), -FI_EINVAL);
-  EXPECT_EQ(fi_reject(pep.get(), request.info->handle, nullptr, 0), -FI_EINVAL);
   passive.reset();
-  place.expect_error(FI_ECONNREFUSED, &active->fid);
+  place.expect_silence();
+  passive = place.open(request.info.get());
+  ASSERT_NE(passive, nullptr);
+  ASSERT_EQ(fi_accept(passive.get(), nullptr, 0), 0);
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(place.next().what, static_cast<std::uint32_t>(FI_CONNECTED));
+}
+
+// With the passive endpoint goes the last one that could decide.
+TEST_F(Connecting, TheLastOneThatClosesRejectsWhatIsUndecided) {
+  for (const bool pep_last : {false, true}) {
+    SCOPED_TRACE(pep_last);
+    Fid<fid_pep> pep = place.listen();
+    const Fid<fid_ep> active = place.connect(name_of(&pep->fid));
+    const Event request = place.expect(FI_CONNREQ, &pep->fid);
+    Fid<fid_ep> passive = place.open(request.info.get());
+    if (pep_last) {
+      passive.reset();
+      place.expect_silence();
+      pep.reset();
+    } else {
+      pep.reset();
+      place.expect_silence();
+      passive.reset();
+    }
+    place.expect_error(FI_ECONNREFUSED, &active->fid);
+  }
 }
 
 TEST_F(Connecting, AnEventQueueIsNeeded) {

@@ -18,8 +18,10 @@ Connector::~Connector() {
 // The listener goes on trying where this end cannot send anything, for want of memory.
 void Connector::decline(const os::SocketAddress& host) {
   if (!request_) return;
-  if (const auto listener = request_->listener.lock())
+  if (const auto listener = request_->listener.lock()) {
+    if (state_ == ConnectorState::kIdle) return listener->take_back(request_->number);
     return listener->reject(request_->number, {});
+  }
   const auto port = os::UdpPort::bind(host);
   if (!port) return;
   const Options& options = domain_.options();
@@ -43,7 +45,7 @@ int Connector::connect(const os::SocketAddress& listener, std::span<const std::b
 
 // The requester has not heard of an acceptance that failed at once: decline() rejects it.
 int Connector::accept(std::span<const std::byte> data) {
-  std::optional<connect::Request> accepted;
+  std::optional<connect::Request> decided;
   std::shared_ptr<connect::Listener> listener;
   const int status = core_->exclusively([&] {
     if (!request_ || state_ != ConnectorState::kIdle) return -FI_EOPBADSTATE;
@@ -51,16 +53,16 @@ int Connector::accept(std::span<const std::byte> data) {
     listener = request_->listener.lock();
     state_ = ConnectorState::kAttempted;
     if (listener != nullptr && !listener->holds(request_->number)) {
-      request_.reset();
+      decided = std::exchange(request_, std::nullopt);
       failed(ECONNABORTED, {});
       return 0;
     }
     request_->request.delayed = listener == nullptr;
     core_->peer().accept(request_->request, data);
-    if (state_ != ConnectorState::kEnded) accepted = std::exchange(request_, std::nullopt);
+    if (state_ != ConnectorState::kEnded) decided = std::exchange(request_, std::nullopt);
     return 0;
   });
-  if (accepted && listener != nullptr) listener->forward(accepted->number);
+  if (decided && listener != nullptr) listener->forward(decided->number);
   return status;
 }
 

@@ -22,8 +22,8 @@ class Connector final : messaging::ConnectionSink {
  public:
   // For the endpoint `ep` of `domain`. With a request it is to accept that, else it may connect.
   Connector(struct fid& ep, Domain& domain, std::optional<connect::Request> request);
-  // Rejects a request that was not decided, or whose acceptance failed at once; the endpoint
-  // must not run any more. Where the listener cannot, a port of `host` does.
+  // Gives a request back that was not decided, and rejects one whose acceptance failed at once; the
+  // endpoint must not run any more. Without the listener a port of `host` rejects either.
   void decline(const os::SocketAddress& host);
   ~Connector() override;
 

@@ -30,8 +30,9 @@ class PassiveEndpoints {
   void add(PassiveEndpoint& endpoint);
   // When this returns no thread uses the endpoint any more.
   void remove(PassiveEndpoint& endpoint);
-  // Takes what `handle` stands for; it stands for nothing from then on. Errors: -FI_EINVAL when it
-  // is no handle (any more), -FI_EBUSY for a passive endpoint that listens.
+  // Takes what `handle` stands for: an address for good, a request until it is decided or given
+  // back. Errors: -FI_EINVAL when it is no handle (any more) or is taken, -FI_EBUSY for a passive
+  // endpoint that listens.
   int take(const fid* handle, Beginning& beginning);
 
  private:

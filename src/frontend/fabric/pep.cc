@@ -44,6 +44,7 @@ PassiveEndpoint::~PassiveEndpoint() {
   parent().passive_endpoints().remove(*this);
   if (listener_ != nullptr) {
     eq_.get()->waiting().detach(*listener_);
+    listener_->end_reports();
     listener_.reset();
   }
   if (eq_.get() != nullptr) eq_.get()->forget(fid);
@@ -114,29 +115,31 @@ void PassiveEndpoint::withdrawn(link::ConnectionNumber number) {
     undecided_.erase(found);
 }
 
-std::unique_ptr<PassiveEndpoint::Undecided> PassiveEndpoint::take(const struct fid* handle) {
+void PassiveEndpoint::decided(link::ConnectionNumber number) {
   const std::lock_guard guard(mutex_);
-  const auto found = undecided_.find(handle);
-  if (found == undecided_.end()) return nullptr;
-  auto taken = std::move(found->second);
-  undecided_.erase(found);
-  return taken;
+  std::erase_if(undecided_,
+                [&](const auto& each) { return each.second->request.number == number; });
 }
 
 int PassiveEndpoint::reject(const struct fid* handle, const void* data, std::size_t length) {
-  const auto undecided = take(handle);
-  if (undecided == nullptr) return -FI_EINVAL;
+  std::unique_lock guard(mutex_);
+  const auto undecided = undecided_.extract(handle);
+  guard.unlock();
+  if (undecided.empty()) return -FI_EINVAL;
   // One that has gone meanwhile needs no answer.
-  listener_->reject(undecided->request.number, private_data(data, length));
+  listener_->reject(undecided.mapped()->request.number, private_data(data, length));
   return 0;
 }
 
 bool PassiveEndpoint::give_request(const struct fid* handle, Beginning& beginning) {
-  const auto undecided = take(handle);
-  if (undecided == nullptr) return false;
-  listener_->give(undecided->request.number);
-  beginning.listener = name_for(undecided->request.request);
-  beginning.request = std::move(undecided->request);
+  std::unique_lock guard(mutex_);
+  const auto undecided = undecided_.find(handle);
+  if (undecided == undecided_.end()) return false;
+  connect::Request request = undecided->second->request;
+  guard.unlock();
+  if (!listener_->give(request.number)) return false;
+  beginning.listener = name_for(request.request);
+  beginning.request = std::move(request);
   return true;
 }
 

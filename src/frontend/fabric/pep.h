@@ -34,7 +34,8 @@ class PassiveEndpoint final : public ChildObject<PassiveEndpoint, fid_pep, Fabri
   // fi_listen(3). Errors: -FI_ENOEQ, -FI_EOPBADSTATE when it listens already or has no address any
   // more, those of making it reachable.
   int listen();
-  // fi_reject(3). Errors: -FI_EINVAL for what is no request, or is decided.
+  // fi_reject(3), also of a request that an endpoint was opened for. Errors: -FI_EINVAL for what is
+  // no request, or is decided.
   int reject(const struct fid* handle, const void* data, std::size_t length);
   // FI_BACKLOG of fi_control(3).
   int set_backlog(int count);
@@ -48,7 +49,7 @@ class PassiveEndpoint final : public ChildObject<PassiveEndpoint, fid_pep, Fabri
   bool give_request(const struct fid* handle, Beginning& beginning);
 
  private:
-  // A request until it is decided. Its address is the program's handle.
+  // A request until it is decided, perhaps by an endpoint. Its address is the program's handle.
   struct Undecided {
     struct fid handle {};
     connect::Request request;
@@ -57,9 +58,9 @@ class PassiveEndpoint final : public ChildObject<PassiveEndpoint, fid_pep, Fabri
   PassiveEndpoint(Fabric& fabric, InfoList info, os::UdpPort port, void* context);
   bool requested(const connect::Request& request) override;
   void withdrawn(link::ConnectionNumber number) override;
+  void decided(link::ConnectionNumber number) override;
   InfoList info_for(Undecided& undecided) const;
   os::SocketAddress name_for(const link::ConnectionRequest& request) const;
-  std::unique_ptr<Undecided> take(const struct fid* handle);
 
   const InfoList info_;
   mutable std::mutex mutex_;  // taken after the listener's, never before

@@ -158,8 +158,10 @@ Address name_of(fid* object) {
 }
 
 Pair::Pair(Place& place) : pep(place.listen()), active(place.connect(name_of(&pep->fid))) {
-  const Event request = place.expect(FI_CONNREQ, &pep->fid);
-  passive = place.open(request.info.get());
+  const Event event = place.expect(FI_CONNREQ, &pep->fid);
+  if (event.info == nullptr) return;
+  request = event.info->handle;
+  passive = place.open(event.info.get());
   EXPECT_EQ(fi_accept(passive.get(), nullptr, 0), 0);
   for (int i = 0; i < 2; ++i)
     EXPECT_EQ(place.next().what, static_cast<std::uint32_t>(FI_CONNECTED));

@@ -72,6 +72,7 @@ struct Pair {
   Fid<fid_pep> pep;
   Fid<fid_ep> active;
   Fid<fid_ep> passive;
+  fid* request = nullptr;  // the handle of it
 };
 
 }  // namespace weft::conformance

@@ -33,6 +33,8 @@ class RequestSink {
   virtual bool requested(const Request& request) = 0;
   // It has ended: withdrawn, displaced by younger ones, or too old.
   virtual void withdrawn(link::ConnectionNumber number) = 0;
+  // It was accepted or rejected.
+  virtual void decided(link::ConnectionNumber number) = 0;
 };
 
 inline constexpr std::size_t kUsualBacklog = 128;
@@ -43,26 +45,31 @@ class Listener final : public device::Engine,
                        link::InboxSink,
                        link::ListenerUser {
  public:
-  // Makes `place` reachable, which peers know as `name`. `options` and the sink outlive it. Errors:
-  // those of device::Port::open().
+  // Makes `place` reachable, which peers know as `name`. `options` outlive it, and the sink until
+  // end_reports(). Errors: those of device::Port::open().
   static Result<std::shared_ptr<Listener>> open(std::shared_ptr<device::Device> device,
                                                 const link::Place& place,
                                                 const os::SocketAddress& name,
                                                 const Options& options, RequestSink& sink);
   // Rejects every request that is neither decided nor given to an endpoint.
   ~Listener() override;
+  // The sink hears of no request any more. An endpoint that accepts at this moment keeps the rest.
+  void end_reports();
 
   // How many requests may await a decision of the program; others wait unreported, and of 4096 the
   // oldest ends.
   void set_backlog(std::size_t count);
   // Rejects a request. Nothing happens when it has ended.
   void reject(link::ConnectionNumber number, std::span<const std::byte> data);
-  // An endpoint is to decide about a request, even when this listener has closed.
-  void give(link::ConnectionNumber number);
+  // An endpoint is to decide about a request, even when this listener has closed; the program may
+  // still reject it. False while another endpoint is to decide.
+  bool give(link::ConnectionNumber number);
+  // The endpoint has gone without a decision.
+  void take_back(link::ConnectionNumber number);
   // Takes in what has arrived; false when a request has ended: its sender is gone, or younger ones
   // have displaced it.
   bool holds(link::ConnectionNumber number);
-  // It accepts.
+  // The endpoint accepts, or has found out that it has ended.
   void forward(link::ConnectionNumber number);
 
   void progress() override;
@@ -74,7 +81,7 @@ class Listener final : public device::Engine,
   enum class RequestStage : std::uint8_t {
     kWaiting,   // beyond the backlog: not reported yet
     kReported,  // to be decided by the program
-    kGiven,     // an endpoint is to decide
+    kGiven,     // to be decided by an endpoint, or by the program
   };
   struct ReceivedRequest {
     link::ConnectionNumber number = 0;
@@ -83,7 +90,7 @@ class Listener final : public device::Engine,
   };
   using RequestList = std::list<ReceivedRequest>;
 
-  explicit Listener(RequestSink& sink) : sink_(sink) {}
+  explicit Listener(RequestSink& sink) : sink_(&sink) {}
   void source_opened(std::uint32_t source, const os::SocketAddress& address) override;
   void source_closed(std::uint32_t source, bool died) override;
   void arrived(const link::Arrival& arrival) override;
@@ -96,7 +103,7 @@ class Listener final : public device::Engine,
   void take_in();
 
   std::mutex mutex_;
-  RequestSink& sink_;
+  RequestSink* sink_;  // null after end_reports()
   std::unique_ptr<device::Port> port_;
   RequestList undecided_;  // in the order of their arrival
   std::size_t backlog_ = kUsualBacklog;
