@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How do many datagrams leave by one system call, and what does a refusal mean?
-#include <netinet/udp.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <utility>
 
+#include "ancillary.h"
 #include "direct_calls.h"
 #include "os/udp_path.h"
 #include "os/udp_socket.h"
@@ -20,44 +19,6 @@ constexpr std::size_t kMessagesPerCall = 64;
 // So a refusal counts only when it comes again and again.
 constexpr int kSendTries = 4;
 constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
-
-// What the kernel is told beside the bytes, the same for each message of a call.
-class Ancillary {
- public:
-  void add_source(const SocketAddress& from) {
-    if (from.family() == AF_INET) {
-      in_pktinfo info{};
-      info.ipi_spec_dst = reinterpret_cast<const sockaddr_in*>(from.get())->sin_addr;
-      add(IPPROTO_IP, IP_PKTINFO, info);
-    } else {
-      const auto* raw = reinterpret_cast<const sockaddr_in6*>(from.get());
-      const in6_pktinfo info{.ipi6_addr = raw->sin6_addr, .ipi6_ifindex = raw->sin6_scope_id};
-      add(IPPROTO_IPV6, IPV6_PKTINFO, info);
-    }
-  }
-  void add_segment(std::size_t segment) {
-    add(SOL_UDP, UDP_SEGMENT, static_cast<std::uint16_t>(segment));
-  }
-  void put_into(msghdr& message) {
-    message.msg_control = used_ == 0 ? nullptr : bytes_.data();
-    message.msg_controllen = used_;
-  }
-
- private:
-  template <class Value>
-  void add(int level, int type, const Value& value) {
-    cmsghdr header{};
-    header.cmsg_len = CMSG_LEN(sizeof value);
-    header.cmsg_level = level;
-    header.cmsg_type = type;
-    std::memcpy(bytes_.data() + used_, &header, sizeof header);
-    std::memcpy(bytes_.data() + used_ + CMSG_LEN(0), &value, sizeof value);
-    used_ += CMSG_SPACE(sizeof value);
-  }
-  // Only used_ bytes are ever read; the padding among them need not be anything.
-  alignas(cmsghdr) std::array<std::byte, 96> bytes_;
-  std::size_t used_ = 0;
-};
 
 // Messages to one peer, each of so many bytes, ready for sendmmsg(2).
 class Messages {
