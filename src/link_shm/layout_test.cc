@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <type_traits>
+
 namespace weft::shm {
 namespace {
 
@@ -23,6 +25,15 @@ TEST(Layout, AFirstWordSurvivesPackingForEveryKindAndOperation) {
       }
     }
   }
+}
+
+// Padding of what is written as a whole would be whatever lay on the sender's stack.
+TEST(Layout, WhatIsWrittenAsAWholeHasNoPadding) {
+  EXPECT_TRUE(std::has_unique_object_representations_v<BulkPayload>);
+  EXPECT_TRUE(std::has_unique_object_representations_v<OfferedPayload>);
+  EXPECT_TRUE(std::has_unique_object_representations_v<Geometry>);
+  EXPECT_TRUE(std::has_unique_object_representations_v<Probe>);
+  EXPECT_TRUE(std::has_unique_object_representations_v<os::WakerName>);
 }
 
 TEST(Layout, SlotsFollowTheHeaderAndEachOtherUpToTheLast) {

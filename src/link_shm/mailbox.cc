@@ -182,7 +182,7 @@ bool Mailbox::place_payload(Source& source, const Cell& cell, CellKind kind,
   if (kind != CellKind::kOffered) return false;
   arrival.payload = nullptr;
   const OfferedPayload offered{read_once(cell.offered.length),
-                               read_once(cell.offered.rendezvous_id)};
+                               read_once(cell.offered.rendezvous_id), 0};
   arrival.length = offered.length;
   arrival.offer = {source.number, offered.rendezvous_id};
   return offered.length != 0 && offered.length >> 47 == 0 &&
@@ -191,7 +191,7 @@ bool Mailbox::place_payload(Source& source, const Cell& cell, CellKind kind,
 
 bool Mailbox::place_bulk(Source& source, const Cell& cell, link::Arrival& arrival) {
   const BulkPayload bulk{read_once(cell.bulk.end), read_once(cell.bulk.offset),
-                         read_once(cell.bulk.length), read_once(cell.bulk.rendezvous_id)};
+                         read_once(cell.bulk.length), read_once(cell.bulk.rendezvous_id), 0};
   arrival.payload = source.ring.bulk_payload(bulk);
   arrival.length = bulk.length;
   arrival.offer = {source.number, bulk.rendezvous_id};

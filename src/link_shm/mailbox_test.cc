@@ -609,32 +609,32 @@ TEST_F(MailboxTest, EveryLieAboutAPayloadIsRefused) {
       [](Cell&, CellWord& word) { word.operation = static_cast<link::MessageOperation>(0); },
       [](Cell& cell, CellWord& word) {
         word.kind = CellKind::kBulk;
-        cell.bulk = {0, 0, kMaxEager + 1, 0};
+        cell.bulk = {0, 0, kMaxEager + 1, 0, 0};
       },
       [](Cell& cell, CellWord& word) {
         word.kind = CellKind::kBulk;
-        cell.bulk = {0, kBulkBytes - 9, 10, 0};
+        cell.bulk = {0, kBulkBytes - 9, 10, 0, 0};
       },
       [](Cell& cell, CellWord& word) {
         word.kind = CellKind::kBulk;
-        cell.bulk = {0, 0xffffffff, 1, 0};
+        cell.bulk = {0, 0xffffffff, 1, 0, 0};
       },
       [](Cell& cell, CellWord& word) {
         word.kind = CellKind::kBulk;
         word.flags = kWantsAck;
-        cell.bulk = {0, 0, 10, kRendezvousCount};
+        cell.bulk = {0, 0, 10, kRendezvousCount, 0};
       },
       [](Cell& cell, CellWord& word) {
         word.kind = CellKind::kOffered;
-        cell.offered = {100, kRendezvousCount};
+        cell.offered = {100, kRendezvousCount, 0};
       },
       [](Cell& cell, CellWord& word) {
         word.kind = CellKind::kOffered;
-        cell.offered = {0, 0};
+        cell.offered = {0, 0, 0};
       },
       [](Cell& cell, CellWord& word) {
         word.kind = CellKind::kOffered;
-        cell.offered = {std::uint64_t{1} << 47, 0};
+        cell.offered = {std::uint64_t{1} << 47, 0, 0};
       },
   };
   std::uint32_t slot_number = 0;

@@ -98,7 +98,7 @@ Outcome Outbox::send_bulk(const SendRequest& request) {
 
 Outcome Outbox::send_offer(const SendRequest& request) {
   if (!rendezvous_.obtain()) return enqueue(request);
-  ring_.next_cell().offered = {request.length, rendezvous_.start(request, CellKind::kOffered)};
+  ring_.next_cell().offered = {request.length, rendezvous_.start(request, CellKind::kOffered), 0};
   ring_.publish(request, CellKind::kOffered);
   return Outcome::pending();
 }

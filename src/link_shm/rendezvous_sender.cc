@@ -117,7 +117,7 @@ bool RendezvousSender::cancel(void* cookie, RingWriter& ring, link::FlowSink& si
 
 void RendezvousSender::report_withdrawal(std::uint32_t number, RingWriter& ring) {
   if (!ring.room_for(1)) return;
-  ring.next_cell().offered = {0, number};
+  ring.next_cell().offered = {0, number, 0};
   ring.publish({}, CellKind::kWithdrawn);
   pending_[number].reports_withdrawal = false;
 }

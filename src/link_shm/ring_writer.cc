@@ -48,7 +48,7 @@ std::byte* RingWriter::bulk_room(std::uint64_t length) {
 BulkPayload RingWriter::take_bulk(std::uint64_t length, std::uint32_t rendezvous_id) {
   const auto offset = static_cast<std::uint32_t>(bulk_next_ & (geometry_.bulk_bytes - 1));
   bulk_next_ += align_up(length, kCacheLine);
-  return {bulk_next_, offset, static_cast<std::uint32_t>(length), rendezvous_id};
+  return {bulk_next_, offset, static_cast<std::uint32_t>(length), rendezvous_id, 0};
 }
 
 void RingWriter::answer(Attention wanted) {

@@ -121,7 +121,7 @@ TEST_F(Withdrawal, OfARendezvousThatWasNotWithdrawnIsNonsense) {
   ASSERT_EQ(peer.send(1, bytes).state, State::kPending);
   box->poll(log);
   const SlotView slot(dir.path(), kOwner, 0);
-  slot.cell(1).offered = {0, log.messages.at(0).arrival.offer.rendezvous_id};
+  slot.cell(1).offered = {0, log.messages.at(0).arrival.offer.rendezvous_id, 0};
   slot.cell(1).word =
       CellWord{1, link::MessageOperation::kMessage, CellKind::kWithdrawn, 0, 0}.pack();
   box->poll(log);

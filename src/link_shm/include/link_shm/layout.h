@@ -232,12 +232,14 @@ struct BulkPayload {
   std::uint32_t offset;
   std::uint32_t length;
   std::uint32_t rendezvous_id;  // with kWantsAck
+  std::uint32_t zero;           // no padding: it would show the peer what lay on the stack
 };
 
 // A payload in the sender's memory; or one that was, in a cell of kind kWithdrawn.
 struct OfferedPayload {
   std::uint64_t length;
   std::uint32_t rendezvous_id;
+  std::uint32_t zero;
 };
 
 // No message: an access of `length` bytes at the remote address `tag` of the region with key
