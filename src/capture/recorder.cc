@@ -82,6 +82,7 @@ class RecordedFlow final : public link::Flow {
   bool reached() const override { return flow_->reached(); }
   void suspect() override { flow_->suspect(); }
   bool busy() const override { return flow_->busy(); }
+  bool settled() const override { return flow_->settled(); }
   bool ready() const override { return flow_->ready(); }
   void progress(link::FlowSink& sink) override { flow_->progress(sink); }
   link::PeerState check_peer(link::FlowSink& sink) override { return flow_->check_peer(sink); }

@@ -289,7 +289,9 @@ void Mailbox::close_source(Source& source, bool died, link::InboxSink& sink) {
 void Mailbox::check_sources(link::InboxSink& sink) {
   for (std::size_t i = 0; i < sources_.all().size(); ++i) {
     Source* source = sources_.all()[i].get();
-    if (source == nullptr || sources_.sender_lives(*source)) continue;
+    if (source == nullptr) continue;
+    source->ring.give_back();  // a sender that has left may wait for that (link::Flow::settled)
+    if (sources_.sender_lives(*source)) continue;
     const bool left = source->header->state.load(std::memory_order_acquire) == SlotState::kClosed;
     drain_all(*source, sink);
     close_source(*source, !left, sink);

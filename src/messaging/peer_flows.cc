@@ -99,14 +99,28 @@ link::Flow* PeerFlows::find_successor(PeerIndex peer) {
 }
 
 Status PeerFlows::open(Peer& peer, const AddressVector::AddressEntry& entry) {
-  auto flow = port_.connect(entry.address);
-  if (!flow) return flow.error();
-  peer.flow = std::move(flow).value();
+  peer.flow = take_left(entry.address);
+  if (peer.flow == nullptr) {
+    auto flow = port_.connect(entry.address);
+    if (!flow) return flow.error();
+    peer.flow = std::move(flow).value();
+  }
+  peer.address = entry.address;
   if (peer.died && peer.stamp == entry.stamp) peer.flow->suspect();
   peer.stamp = entry.stamp;
   peer.give_up = {};
   if (sleepers_.count() > 0 && !sleepers_.watch(peer.flow->process())) sleepers_.wake();
   return {};
+}
+
+// The one that was left last, unless another endpoint has the address by now.
+std::shared_ptr<link::Flow> PeerFlows::take_left(const os::SocketAddress& address) {
+  const auto left = std::find_if(left_.rbegin(), left_.rend(),
+                                 [&](const LeftFlow& each) { return each.address == address; });
+  if (left == left_.rend()) return nullptr;
+  const std::shared_ptr<link::Flow> flow = std::move(left->flow);
+  left_.erase(std::next(left).base());
+  return flow->check_peer(sink_) == link::PeerState::kAlive ? flow : nullptr;
 }
 
 void PeerFlows::follow_addresses() {
@@ -115,9 +129,15 @@ void PeerFlows::follow_addresses() {
   for (std::size_t i = 0; i < peers_.size(); ++i) {
     if (peers_[i].flow == nullptr) continue;
     const auto entry = addresses_.find(i);
-    if (!entry || entry->stamp != peers_[i].stamp) lose(peers_[i]);
+    if (!entry || entry->stamp != peers_[i].stamp) leave(peers_[i]);
   }
   version_ = version;
+}
+
+void PeerFlows::leave(Peer& peer) {
+  if (peer.flow->busy() || peer.flow->settled()) return lose(peer);
+  busy_.remove(*peer.flow);
+  left_.push_back({std::move(peer.flow), peer.address});
 }
 
 void PeerFlows::set_only(std::shared_ptr<link::Flow> flow) {
@@ -171,6 +191,9 @@ void PeerFlows::check_peers() {
     }
     lose(i, state);
   }
+  std::erase_if(left_, [this](const LeftFlow& left) {
+    return left.flow->settled() || left.flow->check_peer(sink_) != link::PeerState::kAlive;
+  });
 }
 
 }  // namespace weft::messaging

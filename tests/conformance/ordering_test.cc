@@ -71,6 +71,37 @@ INSTANTIATE_TEST_SUITE_P(Order, Ordering, testing::Combine(every_placement(), te
                                   (std::get<1>(one.param) ? "_Tagged" : "_Plain");
                          });
 
+// A removed address may be inserted again, in the same or another place of the address vector: the
+// messages before it and behind it are those of one pair of endpoints.
+class Reinsertion : public PlacementTest {};
+
+TEST_P(Reinsertion, MessagesKeepTheirOrderThoughThePeerIsRemovedAndInsertedBetween) {
+  World world(GetParam(), Options{});
+  ASSERT_TRUE(world.ok());
+  constexpr std::uint64_t kSends = 200;
+  const Address name = world.target().name();
+  fi_addr_t peer = world.to_target();
+  std::vector<Token> received;
+  for (std::uint64_t i = 0; i < kSends; ++i)
+    received.push_back(world.target().post({.kind = Kind::kRecv, .length = 16}));
+  for (std::uint64_t i = 0; i < kSends && !HasFailure(); ++i) {
+    world.initiator().wait_success(
+        world.initiator().post({.kind = Kind::kSend, .length = 16, .seed = i + 1, .peer = peer}));
+    ASSERT_EQ(fi_av_remove(world.endpoint().av(), &peer, 1, 0), 0);
+    peer = world.endpoint().insert(name);
+  }
+  for (std::uint64_t i = 0; i < kSends && !HasFailure(); ++i) {
+    SCOPED_TRACE(i);
+    world.target().wait_success(received[i]);
+    world.target().expect_data(received[i], i + 1, 16);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Order, Reinsertion,
+                         testing::Values(Placement::kTwoProcesses, Placement::kOneProcess,
+                                         Placement::kTwoDomains),
+                         placement_name);
+
 class MixedOrdering : public PlacementTest {};
 
 // The write is complete at the target when the later message is received (FI_ORDER_SAW), and of

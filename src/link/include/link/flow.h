@@ -136,6 +136,9 @@ class Flow {
   virtual void suspect() {}
   // True while requests are pending.
   virtual bool busy() const = 0;
+  // False while messages may lie where a flow that is opened after the end of this one could
+  // overtake them: the peer is not known to have taken them in.
+  virtual bool settled() const { return true; }
   // True when progress() would find something to do or to report.
   virtual bool ready() const = 0;
   // Goes on with pending requests and reports finished ones.

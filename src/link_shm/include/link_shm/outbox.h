@@ -32,6 +32,7 @@ class Outbox final : public link::Flow {
     return one_sided_.atomic(request);
   }
   bool busy() const override { return rendezvous_.busy() || !queue_.empty(); }
+  bool settled() const override { return ring_.consumed(); }
   void progress(link::FlowSink& sink) override;
   link::PeerState check_peer(link::FlowSink& sink) override;
   bool ready() const override;

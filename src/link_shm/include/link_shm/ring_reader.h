@@ -11,7 +11,7 @@
 namespace weft::shm {
 
 // The reading end of a slot's two rings. Gives cells and bytes back to the sender a quarter of a
-// ring at a time. The slot stays mapped. One thread.
+// ring at a time, and when it is told to. The slot stays mapped. One thread.
 class RingReader {
  public:
   // `geometry` was checked; what the header says of it is not looked at.
@@ -49,10 +49,9 @@ class RingReader {
       give_back();
     }
   }
-
- private:
   void give_back();
 
+ private:
   SlotHeader& header_;
   const Cell* const cells_;
   const std::byte* const bulk_;

@@ -21,6 +21,10 @@ class RingWriter {
   bool has_room() const { return next_.count() < limit_; }
   // True when so many cells can be written.
   bool room_for(std::uint64_t count);
+  // The owner has read all cells, and has said so.
+  bool consumed() const {
+    return header_.cells_consumed.load(std::memory_order_acquire) == position();
+  }
   // Position of the cell to write.
   std::uint64_t position() const { return next_.count(); }
   Cell& next_cell() { return cells_[next_.index()]; }

@@ -26,7 +26,9 @@ inline constexpr int kPollThenAgain = -EAGAIN;
 
 // The flows of an endpoint, by the numbers of its address vector. They are opened at the first use;
 // a number that was taken out of the address vector, or means another address now, loses its flow.
-// A connected endpoint has one, for whatever number. Used with the endpoint's lock held.
+// Such a flow lives on until the peer has taken in all messages, and is used again if the address
+// comes back before: a new flow could overtake it. A connected endpoint has one, for whatever
+// number. Used with the endpoint's lock held.
 class PeerFlows {
  public:
   // Everything outlives the table, which is that of `endpoint`. `sink` hears how pending requests
@@ -69,6 +71,7 @@ class PeerFlows {
   void clear() {
     busy_.remove_all(sink_);
     peers_.clear();
+    left_.clear();
   }
   // Has the ends of the peers' processes wake sleepers. False when one has ended already.
   bool watch_processes();
@@ -96,18 +99,27 @@ class PeerFlows {
  private:
   struct Peer {
     std::shared_ptr<link::Flow> flow;
-    std::uint64_t stamp = 0;  // of the entry that it was opened for
+    std::uint64_t stamp = 0;    // of the entry that it was opened for
+    os::SocketAddress address;  // of that entry
     // When an absent peer counts as unreachable; 0: not tried. For datagrams: the time of the next
     // lookup.
     os::Time give_up{};
     bool died = false;  // the last process at this address, and no other one was found since
   };
 
+  // The flow to an address that was taken out of the address vector.
+  struct LeftFlow {
+    std::shared_ptr<link::Flow> flow;
+    os::SocketAddress address;
+  };
+
   link::Flow* connect(PeerIndex index, int& error);
   link::Flow* connect_reliably(Peer& peer, const AddressVector::AddressEntry& entry, int& error);
   link::Flow* look_for(Peer& peer, const AddressVector::AddressEntry& entry, int& error);
   Status open(Peer& peer, const AddressVector::AddressEntry& entry);
+  std::shared_ptr<link::Flow> take_left(const os::SocketAddress& address);
   void follow_addresses();
+  void leave(Peer& peer);
   void lose(Peer& peer);
   void lose(PeerIndex number, link::PeerState state);
 
@@ -119,7 +131,8 @@ class PeerFlows {
   Sleepers& sleepers_;
   BusyFlows& busy_;
   link::FlowSink& sink_;
-  std::vector<Peer> peers_;    // by number
+  std::vector<Peer> peers_;     // by number
+  std::vector<LeftFlow> left_;  // nothing is pending on them
   const PeerIndex mask_;       // 0 for a connected endpoint: whatever its callers say, it is peer 0
   std::uint64_t version_ = 0;  // of the address vector when it was last looked at
   int refusal_ = ENOTCONN;     // what a connected endpoint answers without a flow
