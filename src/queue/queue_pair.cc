@@ -641,6 +641,7 @@ void QueuePair::report_refusal() {
     case work::RequestVerdict::Kind::kYes:
     case work::RequestVerdict::Kind::kNotReady:
     case work::RequestVerdict::Kind::kInvalid:
+    case work::RequestVerdict::Kind::kGivenUp:
       return raise(QpEvent::kRequestError);
   }
 }

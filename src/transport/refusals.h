@@ -21,6 +21,7 @@ constexpr std::optional<Drop> drop_for(const work::RequestVerdict& verdict) {
     case work::RequestVerdict::Kind::kAccess:
       return Drop::kAccess;
     case work::RequestVerdict::Kind::kOperational:
+    case work::RequestVerdict::Kind::kGivenUp:
       return Drop::kUnreachable;
   }
   return std::nullopt;

@@ -16,6 +16,7 @@ CompletionStatus status_of(std::uint8_t code) {
     case Nak::kSequence:
     case Nak::kInvalidRequest:
     case Nak::kInvalidByRule:
+    case Nak::kBeginAgain:
       return CompletionStatus::kRemoteInvalidRequest;
     case Nak::kRemoteAccess:
     case Nak::kRefusal:
@@ -197,17 +198,26 @@ void Requester::take_refusal(Psn psn, std::uint8_t code, Time now) {
   if (psn.before(in_flight_.acknowledged()) && !alone) return;
   acknowledge(alone ? work->end() : psn, now);
   timer_.restart(now, window_.rto());
+  const bool again = static_cast<Nak>(code) == Nak::kBeginAgain && datagrams &&
+                     work->work.kind == work::WorkKind::kSend && !work->resync;
+  if (again) {
+    queue_.restart_from(*work);
+    return resynchronise();
+  }
   if (work->asks()) queue_.answered(*work);
   work->ended = true;
   work->status = status;
   work->detail = detail_of(code, settings_.selective);
   if (!datagrams) return fail(CompletionStatus::kFlushed);
-  if (!alone) {
-    // Requests behind the refused one go again, with other numbers.
-    queue_.restart_behind(*work);
-    in_flight_.start_over();
-    packetizer_.resynchronise();
-  }
+  if (alone) return settle();
+  queue_.restart_behind(*work);
+  resynchronise();
+}
+
+// Work that begins anew goes again, with other numbers.
+void Requester::resynchronise() {
+  in_flight_.start_over();
+  packetizer_.resynchronise();
   settle();
 }
 

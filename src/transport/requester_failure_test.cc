@@ -38,6 +38,7 @@ TEST(FailingRequester, TellsWhyAPeerRefused) {
                {Nak::kRemoteAccess, "0 access, 1 flushed"},
                {Nak::kRemoteOperational, "0 operational, 1 flushed"},
                {static_cast<Nak>(4), "0 invalid, 1 flushed"},
+               {Nak::kBeginAgain, "0 invalid, 1 flushed"},
                {static_cast<Nak>(15), "0 invalid, 1 flushed"},
                {Nak::kRefusal, "0 access, 1 flushed"},
                {static_cast<Nak>(0x1F), "0 access/15, 1 flushed"}};
@@ -100,6 +101,60 @@ TEST(FailingRequester, OfDatagramsAgreesOnNewNumbersBehindARefusal) {
   EXPECT_EQ(sender.ended_now(), "2 ok, 3 ok");
   EXPECT_EQ(sender.original, 77U);
   EXPECT_EQ(sender.requester.deadline(), Time::max());
+}
+
+TEST(FailingRequester, OfDatagramsBeginsAMessageAgainThatThePeerHasGivenUp) {
+  Sender sender(datagrams());
+  sender.post(WorkKind::kSend, 10);
+  sender.post(WorkKind::kSend, 600);
+  sender.post(WorkKind::kSend, 11);
+  EXPECT_EQ(sender.sends(),
+            "send-only 0 [10], send-first 1 [256], send-middle 2 [256], send-last 3 [88], "
+            "send-only 4 [11]?");
+  sender.acknowledge(1);
+  sender.nak(Nak::kBeginAgain, 2);
+  sender.nak(Nak::kBeginAgain, 2);
+  EXPECT_EQ(sender.ended_now(), "0 ok");
+  EXPECT_EQ(sender.sends(), "resync 5");
+  sender.nak(Nak::kBeginAgain, 2);
+  sender.acknowledge(5);
+  EXPECT_EQ(sender.sends(),
+            "send-first 6 [256], send-middle 7 [256], send-last 8 [88], send-only 9 [11]?");
+  sender.acknowledge(9);
+  EXPECT_EQ(sender.ended_now(), "1 ok, 2 ok");
+  EXPECT_EQ(sender.requester.deadline(), Time::max());
+}
+
+TEST(FailingRequester, OfDatagramsBeginsAMessageAgainOfWhichItHasNotSentAll) {
+  Settings settings = datagrams();
+  settings.max_window = 2;
+  Sender sender(settings);
+  sender.post(WorkKind::kSend, 600);
+  EXPECT_EQ(sender.sends(), "send-first 0 [256], send-middle 1 [256]?");
+  sender.nak(Nak::kBeginAgain, 1);
+  EXPECT_EQ(sender.sends(), "resync 2");
+  sender.acknowledge(2);
+  EXPECT_EQ(sender.sends(), "send-first 3 [256], send-middle 4 [256]?");
+}
+
+// Nothing else has a beginning to go back to.
+TEST(FailingRequester, OfDatagramsBeginsOnlyMessagesAgain) {
+  for (const WorkKind kind : {WorkKind::kWrite, WorkKind::kRead, WorkKind::kFetchAdd}) {
+    Sender sender(datagrams());
+    sender.post(kind, 8);
+    sender.packets();
+    sender.nak(Nak::kBeginAgain, 0);
+    EXPECT_EQ(sender.ended_now(), "0 invalid");
+  }
+  Sender sender(datagrams());
+  sender.post(WorkKind::kWrite, 8);
+  sender.post(WorkKind::kWrite, 8);
+  sender.packets();
+  sender.nak(Nak::kInvalidRequest, 0);
+  EXPECT_EQ(sender.sends(), "resync 2");
+  sender.nak(Nak::kBeginAgain, 2);
+  EXPECT_EQ(sender.ended_now(), "0 invalid");
+  EXPECT_EQ(sender.sends(), "resync 3");
 }
 
 TEST(FailingRequester, OfDatagramsDoesNotSendTheRestOfWhatIsRefused) {

@@ -123,6 +123,17 @@ TEST(Requester, SendsAMessageFromItsBeginningWhenThePeerRefusesTheReadBeforeIt) 
   EXPECT_EQ(sender.sends(), "send-first 6 [256], send-middle 7 [256], send-last 8 [256]?");
 }
 
+TEST(Requester, SendsAMessageFromItsBeginningWhenThePeerHasGivenItUpAfterARestart) {
+  Sender sender(datagrams());
+  restart_within_a_send(sender);
+  sender.answer(Operation::kReadResponseOnly, 2, 1);
+  sender.nak(Nak::kBeginAgain, 3);
+  EXPECT_EQ(sender.ended_now(), "0 ok");
+  EXPECT_EQ(sender.sends(), "resync 5");
+  sender.acknowledge(5);
+  EXPECT_EQ(sender.sends(), "send-first 6 [256], send-middle 7 [256], send-last 8 [256]?");
+}
+
 TEST(Requester, SendsAMessageFromItsBeginningWhenTheNextRestartComesBeforeTheRefusal) {
   Sender sender(datagrams());
   restart_within_a_send(sender);

@@ -154,6 +154,9 @@ void Responder::refuse(const RequestVerdict& verdict) {
     case RequestVerdict::Kind::kOperational:
       code = Nak::kRemoteOperational;
       break;
+    case RequestVerdict::Kind::kGivenUp:
+      code = Nak::kBeginAgain;
+      break;
   }
   settings_.stats->add(Stat::kRefusedRequests);
   auto bits = static_cast<std::uint8_t>(code);

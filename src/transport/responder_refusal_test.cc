@@ -149,6 +149,21 @@ TEST(RefusingResponder, OfDatagramsTakesANewRefusalBehindAResync) {
   EXPECT_EQ(receiver.hears(Operation::kResync, 7), "ack 7 #0");
 }
 
+TEST(RefusingResponder, OfDatagramsTakesAMessageThatItHasGivenUpFromItsBeginning) {
+  Receiver receiver(datagrams());
+  receiver.take(Operation::kSendFirst, 0, kMtu);
+  receiver.memory.goes_on = {RequestVerdict::Kind::kGivenUp, 0};
+  EXPECT_EQ(receiver.hears(Operation::kSendMiddle, 1, kMtu), "nak65 1 #0");
+  EXPECT_EQ(receiver.memory.broken, 1U);
+  receiver.memory.goes_on = {};
+  EXPECT_EQ(receiver.hears(Operation::kSendLast, 2, 10), "") << "it is behind the refused one";
+  EXPECT_EQ(receiver.hears(Operation::kResync, 3), "ack 3 #0");
+  receiver.take(Operation::kSendFirst, 4, kMtu);
+  receiver.take(Operation::kSendLast, 5, 10);
+  ASSERT_EQ(receiver.memory.messages.size(), 1U);
+  EXPECT_EQ(receiver.memory.messages[0].size(), kMtu + 10);
+}
+
 TEST(RefusingResponder, IgnoresAnUnneededResync) {
   Receiver receiver(datagrams());
   EXPECT_EQ(receiver.hears(Operation::kResync, 5), "");

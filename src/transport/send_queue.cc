@@ -111,12 +111,32 @@ std::optional<Ended> SendQueue::pop() {
   return std::nullopt;
 }
 
-void SendQueue::restart_behind(QueuedWork& refused) {
+std::size_t SendQueue::index_of(const QueuedWork& work) const {
   const auto place = std::find_if(queue_.begin(), queue_.end(),
-                                  [&](const QueuedWork& each) { return &each == &refused; });
-  const auto after = static_cast<std::size_t>(place - queue_.begin()) + 1;
+                                  [&](const QueuedWork& each) { return &each == &work; });
+  return static_cast<std::size_t>(place - queue_.begin());
+}
+
+void SendQueue::restart_from(QueuedWork& given_up) {
+  const std::size_t place = index_of(given_up);
+  begin_anew(place);
+  insert_resync(place);
+}
+
+void SendQueue::restart_behind(QueuedWork& refused) {
+  const std::size_t after = index_of(refused) + 1;
   refused.packets = refused.cut;  // others get the numbers of the rest
-  for (std::size_t i = after; i < queue_.size() && !queue_[i].waits(); ++i) {
+  begin_anew(after);
+  while (!queue_[after - 1].whole) {  // no further parts of that read are asked for
+    queue_[after - 1].whole = queue_[after].whole;
+    queue_.erase(queue_.begin() + static_cast<std::ptrdiff_t>(after));
+  }
+  insert_resync(after);
+}
+
+// The work from that place on.
+void SendQueue::begin_anew(std::size_t place) {
+  for (std::size_t i = place; i < queue_.size() && !queue_[i].waits(); ++i) {
     QueuedWork& again = queue_[i];
     if (again.asks() && !again.ended) {
       --remembered_;
@@ -125,15 +145,13 @@ void SendQueue::restart_behind(QueuedWork& refused) {
     again.packets = again.cut = 0;
     again.begin_anew();
   }
-  const auto behind = [&] { return queue_.begin() + static_cast<std::ptrdiff_t>(after); };
-  while (!queue_[after - 1].whole) {  // no further parts of that read are asked for
-    queue_[after - 1].whole = queue_[after].whole;
-    queue_.erase(behind());
-  }
+}
+
+void SendQueue::insert_resync(std::size_t place) {
   QueuedWork resync;
   resync.resync = true;
-  queue_.insert(behind(), resync);
-  unsent_ = after;
+  queue_.insert(queue_.begin() + static_cast<std::ptrdiff_t>(place), resync);
+  unsent_ = place;
 }
 
 void SendQueue::restart(Psn executed, std::size_t path_mtu, bool broken_off) {

@@ -178,6 +178,7 @@ Scenario Scenario::draw(std::uint64_t seed) {
     settings.path_mtu = happens(random, 0.3) ? 2048 : 4096;
     drawn.weather.hole_from = std::chrono::microseconds(up_to(random, 3000));
   }
+  if (datagrams) drawn.given_up = sometimes(0.05);
   return drawn;
 }
 
@@ -189,7 +190,7 @@ std::string Scenario::text() const {
       << settings.max_reads << ", loss " << weather.loss << ", burst " << weather.burst
       << ", duplication " << weather.duplication << ", corruption " << weather.corruption
       << ", reordering " << weather.reordering << ", not ready " << not_ready << ", refused "
-      << refused << ", gone " << gone << ", fenced " << fenced;
+      << refused << ", gone " << gone << ", fenced " << fenced << ", given up " << given_up;
   if (weather.hole_from != Duration::max()) {
     out << ", a hole for packets of more than " << weather.hole << " bytes after "
         << weather.hole_from.count() << " ns";

@@ -51,6 +51,7 @@ struct Scenario {
   double not_ready = 0;  // that a message finds no receive
   double refused = 0;    // that work is for memory that may not be accessed
   double gone = 0;       // that a read is for memory that is gone when it is read
+  double given_up = 0;   // that a message is given up before a packet of it, of datagrams only
   bool detailed = true;  // then a refusal says why
   double fenced = 0;
   Duration enough = std::chrono::minutes(10);  // until then all must have ended

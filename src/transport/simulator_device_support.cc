@@ -271,6 +271,8 @@ RequestVerdict FlowEnd::message_begins() {
 }
 
 RequestVerdict FlowEnd::message_goes_on(std::span<const std::byte> bytes) {
+  if (!message_.empty() && happens(random_, scenario_.given_up))
+    return {RequestVerdict::Kind::kGivenUp, 0};
   message_.insert(message_.end(), bytes.begin(), bytes.end());
   return {};
 }

@@ -163,6 +163,14 @@ TEST(Simulator, AReceiverThatIsNeverReadyIsGivenUpWhenSoAsked) {
   EXPECT_EQ(ended(outcome, CompletionStatus::kRnrRetryExceeded), 2U);
 }
 
+TEST(Simulator, AMessageThatIsGivenUpComesAgain) {
+  Scenario scenario = two_devices();
+  scenario.given_up = 0.05;
+  const Outcome outcome = run(scenario);
+  EXPECT_EQ(outcome.wrong, "");
+  EXPECT_EQ(ended(outcome, CompletionStatus::kSuccess), 2 * scenario.works);
+}
+
 TEST(Simulator, ARefusalEndsAConnectionAndOfDatagramsTheRequestOnly) {
   Scenario scenario = two_devices();
   scenario.refused = 0.1;

@@ -116,6 +116,7 @@ class Requester {
   void take_sequence_error(Psn psn, std::uint32_t count, Time now);
   void take_rnr(Psn psn, std::uint8_t code, Time now);
   void take_refusal(Psn psn, std::uint8_t code, Time now);
+  void resynchronise();
 
   Settings settings_;
   work::WorkSink& sink_;

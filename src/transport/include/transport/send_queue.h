@@ -120,6 +120,9 @@ class SendQueue {
   // The peer refused that work, and numbers from its first unsent packet on are void: the work
   // behind it begins anew behind a RESYNC. Pointers into the queue are void, too.
   void restart_behind(QueuedWork& refused);
+  // The peer has given up what it had of that message, and numbers from its first unsent packet on
+  // are void: it and the work behind it begin anew behind a RESYNC.
+  void restart_from(QueuedWork& given_up);
   // The peer has executed all packets before `executed`, which were cut for that path MTU, and the
   // numbers from there on are void: the rest begins anew. Reads without all answers begin anew,
   // too, and with `broken_off` a message that continued behind an earlier restart.
@@ -151,7 +154,10 @@ class SendQueue {
 
  private:
   bool has_unsent() const { return unsent_ < queue_.size(); }
+  std::size_t index_of(const QueuedWork& work) const;
   void split_unsent(std::uint64_t part);
+  void begin_anew(std::size_t place);
+  void insert_resync(std::size_t place);
   void skip_ended(Psn next);
 
   Queue queue_;

@@ -82,6 +82,9 @@ enum class Nak : std::uint8_t {
   kInvalidRequest = 1,
   kRemoteAccess = 2,
   kRemoteOperational = 3,
+  // Between Weft's reliable datagrams: the target has given up what it had of a message, which goes
+  // again from its first byte, behind a RESYNC.
+  kBeginAgain = 5,
   // From here on, between Weft's ends (Settings::selective): kInvalidRequest, and from kRefusal on
   // kRemoteAccess, and which rule was broken.
   kInvalidByRule = 0x08,

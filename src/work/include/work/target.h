@@ -17,6 +17,7 @@ struct RequestVerdict {
     kInvalid,      // it is longer than the receive, or else no proper request
     kAccess,       // `detail` says which rule forbids it, below 16
     kOperational,  // it cannot be done for reasons of this side: memory has gone
+    kGivenUp,      // the message has begun, but its bytes are kept no more: it shall come again
   };
   Kind kind = Kind::kYes;
   std::uint8_t detail = 0;
@@ -65,7 +66,8 @@ class Target {
   }
 
   // A message begins; its bytes follow in order, then its end. Only its beginning may find that
-  // nothing is ready. A verdict that is not kYes leaves nothing behind.
+  // nothing is ready; only its going on, and of reliable datagrams only, that it was given up. A
+  // verdict that is not kYes leaves nothing behind.
   virtual RequestVerdict message_begins() = 0;
   virtual RequestVerdict message_goes_on(std::span<const std::byte> bytes) = 0;
   // May the message that has begun invalidate that key at its end? Nothing is invalidated before
