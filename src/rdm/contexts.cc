@@ -74,13 +74,10 @@ void Contexts::trim() {
     noted_.pop_front();
     if (context == nullptr) continue;
     const bool rests = !context->active && now - context->used >= kTrimDelay;
-    context->noted = !rests;
-    if (!rests) {
-      noted_.push_back({now + kTrimDelay, context->number});
-      continue;
-    }
-    if (context->out != nullptr) context->out->trim();
-    if (context->in != nullptr) context->in->trim();
+    if (rests && context->out != nullptr) context->out->trim();
+    const bool done = rests && (context->in == nullptr || context->in->trim(now));
+    context->noted = !done;
+    if (!done) noted_.push_back({now + kTrimDelay, context->number});
   }
 }
 

@@ -19,6 +19,9 @@ namespace {
 constexpr std::size_t kLongestWithRanges =
     kMessageHeader + link::kMaxLinkSges * kRange + 2 * kMaxAtomicBytes;
 
+static_assert(kLongestWithRanges <= kGuaranteedMessage &&
+              wire::kMaxReliableDatagramMtu <= kGuaranteedMessage);
+
 // Bytes that a message of several packets may have, of which this is the first one; 0: none.
 std::size_t length_promised_by(std::span<const std::byte> first) {
   const MessageHeader header = read_header(first.data());
@@ -64,7 +67,11 @@ RequestVerdict MessageAssembly::begin(std::span<const std::byte> first) {
   const std::size_t length = length_promised_by(first);
   if (length == 0) return work::kInvalidRequest;
   if (length <= promised_) return {};
-  if (!messages_.take(length)) return {RequestVerdict::Kind::kNotReady, 0};
+  if (length <= kGuaranteedMessage) {
+    messages_.charge(length);
+  } else if (!messages_.take(length)) {
+    return {RequestVerdict::Kind::kNotReady, 0};
+  }
   promised_ = reserved_ = length;
   message_.reserve(length);
   return {};

@@ -17,6 +17,9 @@ namespace weft::rdm {
 
 // Whole messages are no longer than that, whatever a peer's limit is.
 inline constexpr std::size_t kLongestMessage = 2 * kEagerLimit;
+// Messages of so many bytes, header included, are taken whatever others hold: all that a peer sends
+// without an offer, of which each flow is in the middle of one at most.
+inline constexpr std::size_t kGuaranteedMessage = kMessageHeader + kEagerLimit;
 
 // A message whose packets are copied to its receive as they arrive.
 struct PlacedMessage {
@@ -50,10 +53,12 @@ class MessageAssembly {
     if (!packet_.empty()) keep_packet();
   }
 
+  // Memory is held for a message of several packets.
+  bool reserves() const { return reserved_ != 0; }
   // Nothing of a message is kept.
   bool is_empty() const { return message_.empty() && packet_.empty(); }
   // Keeps further bytes of a message. kInvalid beyond its announced length, kNotReady without
-  // memory for all of it.
+  // memory for all of it if it is larger than kGuaranteedMessage.
   work::RequestVerdict add(std::span<const std::byte> bytes);
   // The message, all packets of which have arrived: until clear().
   std::span<const std::byte> message();

@@ -59,8 +59,8 @@ class RdmReceiver {
   void disconnect(const FlowEnd& end);
   // Forgets the connection, without a message to the peer.
   void abandon();
-  // Nothing has been going on: memory for it is given back.
-  void trim() { target_.trim(); }
+  // Nothing has been going on: memory for it is given back. False to be called again.
+  bool trim(os::Time now) { return target_.trim(now); }
 
   Psn expected() const { return responder_.expected(); }
   os::Time last_received() const { return last_received_; }

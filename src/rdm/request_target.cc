@@ -16,6 +16,10 @@ using work::RequestVerdict;
 
 namespace {
 
+// Well above the time in which a requester that goes on sends again what is not acknowledged, so
+// that a path that loses most packets carries the message all the same.
+constexpr auto kPartKept = std::chrono::seconds(5);
+
 link::Arrival arrival_of(const MessageHeader& header, std::uint32_t source) {
   link::Arrival arrival;
   arrival.operation = header.operation;
@@ -53,6 +57,14 @@ void RequestTarget::forget_places() {
   if (assembly_.placed() != nullptr) assembly_.placed()->wanted = 0;
 }
 
+bool RequestTarget::trim(os::Time now) {
+  accesses_.trim();
+  if (!assembly_.reserves()) return true;
+  if (now - now_ < kPartKept) return false;
+  assembly_.clear();
+  return given_up_ = true;
+}
+
 void RequestTarget::shut() {
   message_breaks();
   shut_ = true;
@@ -82,6 +94,8 @@ RequestVerdict RequestTarget::message_begins() {
 
 RequestVerdict RequestTarget::message_goes_on(std::span<const std::byte> bytes) {
   if (discards_) return {};
+  if (given_up_) [[unlikely]]
+    return {RequestVerdict::Kind::kGivenUp, 0};
   if (PlacedMessage* const placed = assembly_.placed()) {
     if (bytes.size() > placed->length - placed->there) return work::kInvalidRequest;
     placed->put(bytes);
@@ -135,6 +149,7 @@ void RequestTarget::message_breaks() {
     shared_.ended_receives.push_back({message->cookie, ECONNRESET});
   }
   assembly_.clear();
+  given_up_ = false;
 }
 
 // A message is checked where it is used; one that makes no sense is dropped: false.

@@ -52,8 +52,9 @@ class RequestTarget final : public work::Target {
   // Messages are acknowledged and dropped from now on: the peer, which may end, too, does not wait.
   void discard();
   bool discards() const { return discards_; }
-  // Gives memory back.
-  void trim() { accesses_.trim(); }
+  // Gives memory back, also that of a message of which no packet has come for some seconds: it
+  // begins again when its peer goes on. False while that time is not over.
+  bool trim(os::Time now);
 
   work::RequestVerdict message_begins() override;
   work::RequestVerdict message_goes_on(std::span<const std::byte> bytes) override;
@@ -91,6 +92,7 @@ class RequestTarget final : public work::Target {
   os::Time now_{};  // of the current packet
   bool shut_ = false;
   bool discards_ = false;
+  bool given_up_ = false;  // the message that has begun: nothing of it is kept
 };
 
 }  // namespace weft::rdm

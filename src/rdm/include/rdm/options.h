@@ -24,7 +24,8 @@ inline constexpr std::size_t kEagerLimit = std::size_t{128} * 1024;
 inline constexpr BudgetRules kPacketMemory{std::size_t{64} << 20, 1, std::size_t{16} << 10};
 // Messages that have come in part and answers that are not acknowledged: without room for them the
 // peer finds this end not ready and tries again. Aliases of keys: without room they are not known.
-// One flow may hold 1/32 of what is left.
+// One flow may hold 1/32 of what is left, and in any case one message that was not offered
+// (kGuaranteedMessage).
 inline constexpr BudgetRules kMessageMemory{std::size_t{128} << 20, 32, std::size_t{8} << 10};
 
 // What an endpoint of reliable datagrams is made of.
