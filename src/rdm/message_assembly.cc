@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "os/user_memory.h"
-#include "wire/packet.h"
 
 namespace weft::rdm {
 
@@ -18,9 +17,7 @@ namespace {
 // Messages of other kinds than kEager that may take several packets.
 constexpr std::size_t kLongestWithRanges =
     kMessageHeader + link::kMaxLinkSges * kRange + 2 * kMaxAtomicBytes;
-
-static_assert(kLongestWithRanges <= kGuaranteedMessage &&
-              wire::kMaxReliableDatagramMtu <= kGuaranteedMessage);
+static_assert(kLongestWithRanges <= kGuaranteedMessage);
 
 // Bytes that a message of several packets may have, of which this is the first one; 0: none.
 std::size_t length_promised_by(std::span<const std::byte> first) {

@@ -11,15 +11,18 @@
 #include "link/inbox.h"
 #include "rdm/message.h"
 #include "rdm/options.h"
+#include "wire/packet.h"
 #include "work/target.h"
 
 namespace weft::rdm {
 
 // Whole messages are no longer than that, whatever a peer's limit is.
 inline constexpr std::size_t kLongestMessage = 2 * kEagerLimit;
-// Messages of so many bytes, header included, are taken whatever others hold: all that a peer sends
-// without an offer, of which each flow is in the middle of one at most.
-inline constexpr std::size_t kGuaranteedMessage = kMessageHeader + kEagerLimit;
+// Messages of so many bytes, header included, are taken whatever others hold, of which each flow is
+// in the middle of one at most: those of other kinds than kEager, and kEager ones whose sends are
+// reported before they arrive.
+inline constexpr std::size_t kGuaranteedMessage = wire::kMaxReliableDatagramMtu;
+static_assert(kMessageHeader + kCopiedSend <= kGuaranteedMessage);
 
 // A message whose packets are copied to its receive as they arrive.
 struct PlacedMessage {

@@ -23,8 +23,6 @@ namespace {
 // Packets are retransmitted at least so often.
 constexpr std::chrono::milliseconds kLongestSilence{1000};
 constexpr unsigned kPacketsAtOnce = 128;
-// Larger messages are sent from the program's buffer.
-constexpr std::size_t kCopied = 8192;
 
 transport::Settings settings_for(const Introduction& me, const FlowReply& reply,
                                  const Options& options) {
@@ -132,7 +130,7 @@ Outcome RdmSender::send(const link::SendRequest& request) {
   if (const Outcome may = queue_.may_begin(); may.state != Outcome::State::kDone) return may;
   if (!os::readable(request.sges)) return Outcome::failed(EFAULT);
   const bool whole = request.must_copy || request.length <= shared_.options.eager_limit;
-  const bool copied = request.must_copy || (whole && request.length <= kCopied);
+  const bool copied = request.must_copy || (whole && request.length <= kCopiedSend);
   // A copy is as good as sent once the peer is known to be there.
   const bool unsure = flow_.phase() == FlowPhase::kAsking;
   const bool pending = !copied || request.until_delivered || unsure;

@@ -17,6 +17,9 @@ namespace weft::rdm {
 // Up to that it costs less to send a message than to ask first whether it is wanted, though it may
 // have to be kept until it is.
 inline constexpr std::size_t kEagerLimit = std::size_t{128} * 1024;
+// Larger messages are sent from the program's buffer. Others are copied, and reported as sent
+// before they arrive.
+inline constexpr std::size_t kCopiedSend = 8192;
 
 // Bytes that an endpoint keeps for its peers, beside unexpected messages (messaging::Options) and a
 // few KiB for each flow. Packets behind a missing one: without room for them they are lost, as a
@@ -24,8 +27,8 @@ inline constexpr std::size_t kEagerLimit = std::size_t{128} * 1024;
 inline constexpr BudgetRules kPacketMemory{std::size_t{64} << 20, 1, std::size_t{16} << 10};
 // Messages that have come in part and answers that are not acknowledged: without room for them the
 // peer finds this end not ready and tries again. Aliases of keys: without room they are not known.
-// One flow may hold 1/32 of what is left, and in any case one message that was not offered
-// (kGuaranteedMessage).
+// One flow may hold 1/32 of what is left, and in any case one message of several packets that was
+// copied by its sender (kGuaranteedMessage).
 inline constexpr BudgetRules kMessageMemory{std::size_t{128} << 20, 32, std::size_t{8} << 10};
 
 // What an endpoint of reliable datagrams is made of.
