@@ -66,7 +66,9 @@ class Memory final : public work::Target {
   RequestVerdict message_goes_on(std::span<const std::byte> bytes) override {
     require(receiving_, "bytes of no message");
     require(bytes.size() <= wire::kMaxReliableDatagramMtu, "more than a packet holds");
-    return but_not_ready(verdict());
+    const RequestVerdict made = verdict();
+    const bool gives_up = made.kind == RequestVerdict::Kind::kNotReady;
+    return gives_up ? RequestVerdict{RequestVerdict::Kind::kGivenUp, 0} : made;
   }
   void message_ends(const work::MessageEnd&) override {
     require(receiving_, "the end of no message");
