@@ -2,6 +2,7 @@
 // What does a thread need that lives beside those of the program?
 #include "os/thread.h"
 
+#include <dlfcn.h>
 #include <signal.h>
 
 #include <memory>
@@ -14,6 +15,25 @@
 namespace weft::os {
 
 namespace {
+
+// A program that locks its memory (mlockall(2)) fills each stack. No function of Weft has a frame
+// of more than 20 KiB.
+constexpr std::size_t kStackBytes = std::size_t{512} << 10;
+
+// glibc takes the thread-local storage of the program and its libraries from the stack. Only that
+// function knows how much it is; without it the thread has a stack of the usual size.
+int create(pthread_t& id, void* (*body)(void*), void* argument) {
+  using MinimumOf = std::size_t (*)(const pthread_attr_t*);
+  const auto minimum_of =
+      reinterpret_cast<MinimumOf>(::dlsym(RTLD_DEFAULT, "__pthread_get_minstack"));
+  pthread_attr_t attributes;
+  ::pthread_attr_init(&attributes);
+  if (minimum_of != nullptr)
+    ::pthread_attr_setstacksize(&attributes, kStackBytes + minimum_of(&attributes));
+  const int error = ::pthread_create(&id, &attributes, body, argument);
+  ::pthread_attr_destroy(&attributes);
+  return error;
+}
 
 void* run(void* argument) {
   const std::unique_ptr<std::function<void()>> body(static_cast<std::function<void()>*>(argument));
@@ -52,7 +72,7 @@ Result<Thread> Thread::start(std::function<void()> body) {
   // memory may cause them (os/user_memory.h).
   for (const int fault : {SIGSEGV, SIGBUS}) ::sigdelset(&all, fault);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  const int error = ::pthread_create(&thread.id_, nullptr, run, argument.get());
+  const int error = create(thread.id_, run, argument.get());
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (error != 0) return Error{error, "cannot start a thread"};
   thread.running_ = true;
