@@ -143,7 +143,6 @@ class Game {
     file_ = os::SharedFile::open(shm::mailbox_path(directory, loopback(7001))).value();
     header_ = std::move(file_->map(0, shm::kSlotsAt)).value();
     enter();
-    slot_ = std::move(file_->map(shm::slot_at(0), shm::kSlotBytes)).value();
     const std::uint64_t at = shm::slot_at(0);
     const std::uint64_t bulk_at = shm::kMessageGeometry.bulk_at();
     const std::uint64_t begin =
@@ -151,6 +150,7 @@ class Game {
     require(file_->reserve(at, begin).ok() &&
                 file_->reserve(at + bulk_at, shm::kSlotBytes - bulk_at).ok(),
             "no memory");
+    slot_ = std::move(file_->map(shm::slot_at(0), shm::kSlotBytes)).value();
   }
   // The owner waits a while for a sender that seems to be copying: let it seem over.
   ~Game() {

@@ -8,12 +8,11 @@
 
 namespace weft::device {
 
-Device::Device(os::RuntimeDirectory directory, std::unique_ptr<memory::RegionTable> regions,
-               std::shared_ptr<memory::RegionTableView> regions_of_users)
+Device::Device(os::RuntimeDirectory directory, std::unique_ptr<memory::RegionTable> regions)
     : directory_(std::move(directory)),
       stats_(StatsFile::open(directory_.path())),
       regions_(std::move(regions)),
-      regions_of_users_(std::move(regions_of_users)) {}
+      regions_of_users_(regions_->for_owner()) {}
 
 Device::~Device() {
   if (capture_ != nullptr) capture_->flush();
@@ -35,10 +34,8 @@ Result<std::shared_ptr<Device>> Device::open(const std::string& base_directory) 
   if (!directory) return directory.error();
   auto regions = memory::RegionTable::create(directory.value().path());
   if (!regions) return regions.error();
-  auto of_users = regions.value()->for_owner();
-  if (!of_users) return of_users.error();
-  return std::shared_ptr<Device>(new Device(
-      std::move(directory).value(), std::move(regions).value(), std::move(of_users).value()));
+  return std::shared_ptr<Device>(
+      new Device(std::move(directory).value(), std::move(regions).value()));
 }
 
 // The last process that leaves a directory removes it: perhaps just before the table is in it.

@@ -3,11 +3,9 @@
 #include "device/port.h"
 
 #include <gtest/gtest.h>
-#include <linux/capability.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -498,15 +496,9 @@ TEST_F(PortTest, PeersOfAnotherNamespaceOfProcessesMeetOverTheNetwork) {
   });
 }
 
-bool give_up_capabilities() {
-  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-  const std::array<__user_cap_data_struct, 2> none{};
-  return ::syscall(SYS_capset, &header, none.data()) == 0;
-}
-
 TEST_F(PortTest, APeerWhoseMemoryMayNotBeAccessedIsMetOverTheNetwork) {
   os::in_own_process("a process without capabilities", [&] {
-    if (!give_up_capabilities()) return false;
+    if (!os::give_up_capabilities()) return false;
     std::array<int, 2> ends{};
     EXPECT_EQ(::pipe(ends.data()), 0);
     const pid_t child = ::fork();

@@ -53,10 +53,10 @@ Status StatsFile::create(const std::string& path) {
   auto file = os::SharedFile::create(path, kBytes);
   if (!file) return file.error();
   file_ = std::move(file).value();
-  if (Status ok = file_->reserve(0, 2 * kPage); !ok) return ok;
-  auto memory = file_->map(0, kBytes);
+  auto memory = os::Mapping::reserve(kBytes);
   if (!memory) return memory.error();
   memory_ = std::move(memory).value();
+  if (Status ok = back(0, 2 * kPage); !ok) return ok;
   write_header(*memory_.at<Header>(0));
   of_process_ = &begin(0, "process");
   return file_->publish();
@@ -74,11 +74,16 @@ Stats& StatsFile::begin(std::uint32_t index, const std::string& owner) {
   return taken.stats;
 }
 
+Status StatsFile::back(std::size_t at, std::size_t length) {
+  if (Status ok = file_->reserve(at, length); !ok) return ok;
+  return file_->map_into(memory_, at, at, length);
+}
+
 // A page is backed when its first block is taken. Blocks are taken in turn, so that block is the
 // first one of its page that was ever used.
-bool StatsFile::back(std::uint32_t index) {
+bool StatsFile::back_block(std::uint32_t index) {
   const std::size_t at = kPage + index * sizeof(StatsBlock);
-  return at % kPage != 0 || file_->reserve(at, kPage).ok();
+  return at % kPage != 0 || back(at, kPage).ok();
 }
 
 // A forked child has the file of its parent, and leaves it alone.
@@ -90,7 +95,7 @@ std::optional<std::uint32_t> StatsFile::take_block() {
     free_.pop_back();
     return index;
   }
-  if (unused_ == kBlocks || !back(unused_)) return std::nullopt;
+  if (unused_ == kBlocks || !back_block(unused_)) return std::nullopt;
   free_.reserve(unused_);  // so that give_back() needs no memory
   return unused_++;
 }

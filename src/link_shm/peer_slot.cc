@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "link_shm/names.h"
-#include "link_shm/slot_memory.h"
 #include "os/barrier.h"
 #include "os/process_memory.h"
 
@@ -45,13 +44,14 @@ Status PeerSlot::claim_any() {
 }
 
 Status PeerSlot::set_up(std::uint32_t number) {
-  if (Status ok = back_header(file(), number); !ok) return ok;
-  auto memory = map_slot(file(), number, geometry());
+  auto memory = os::Mapping::reserve(geometry().bytes());
   if (!memory) return memory.error();
+  const SlotPlace place{number, memory.value()};
+  if (Status ok = back_header(file(), place); !ok) return ok;
   const auto* header = memory.value().at<SlotHeader>(0);
   if (header->state.load(std::memory_order_acquire) != SlotState::kFree) return Error{EBUSY, {}};
   // Not before: until it sets that state the owner may be giving this memory back.
-  if (Status ok = back_basics(file(), number, geometry()); !ok) return ok;
+  if (Status ok = back_basics(file(), place, geometry()); !ok) return ok;
   memory_ = std::move(memory).value();
   number_ = number;
   return {};

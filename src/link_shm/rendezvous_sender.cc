@@ -7,8 +7,6 @@
 #include <chrono>
 #include <thread>
 
-#include "link_shm/slot_memory.h"
-
 namespace weft::shm {
 
 using link::SendRequest;
@@ -19,7 +17,7 @@ bool RendezvousSender::obtain() {
   const auto first = static_cast<std::uint32_t>(pending_.size());
   const Geometry& geometry = slot_.geometry();
   if (first == geometry.rendezvous_records) return false;
-  if (!back_rendezvous_block(slot_.file(), slot_.number(), geometry, first)) return false;
+  if (!back_rendezvous_block(slot_.file(), slot_.place(), geometry, first)) return false;
   pending_.resize(first + geometry.rendezvous_block());
   for (std::uint32_t i = geometry.rendezvous_block(); i-- > 0;) free_.push_back(first + i);
   return true;

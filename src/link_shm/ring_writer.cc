@@ -2,7 +2,6 @@
 // How does a sender write cells and payloads into the rings of its slot?
 #include "link_shm/ring_writer.h"
 
-#include "link_shm/slot_memory.h"
 #include "os/barrier.h"
 
 namespace weft::shm {
@@ -26,7 +25,7 @@ bool RingWriter::room_for(std::uint64_t count) {
 }
 
 bool RingWriter::back_bulk() {
-  if (!bulk_backed_) bulk_backed_ = shm::back_bulk(slot_.file(), slot_.number(), geometry_).ok();
+  if (!bulk_backed_) bulk_backed_ = shm::back_bulk(slot_.file(), slot_.place(), geometry_).ok();
   return bulk_backed_;
 }
 

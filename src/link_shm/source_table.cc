@@ -6,7 +6,6 @@
 #include <cerrno>
 
 #include "link_shm/names.h"
-#include "link_shm/slot_memory.h"
 #include "os/barrier.h"
 
 namespace weft::shm {
@@ -46,13 +45,14 @@ Result<Source*> SourceTable::open(std::uint32_t number) {
     file_->copy_in(slot_at(number), &state, sizeof state);
     return nullptr;
   }
-  auto memory = file_->map(slot_at(number), kSlotBytes);
+  auto memory = os::Mapping::reserve(kSlotBytes);
   if (!memory) return memory.error();
-  if (Status ok = back_header(*file_, number); !ok) return ok.error();
+  const SlotPlace slot{number, memory.value()};
+  if (Status ok = back_header(*file_, slot); !ok) return ok.error();
   const auto* header = memory.value().at<SlotHeader>(0);
   const auto checked = check_geometry(header->geometry);
   const Geometry geometry = checked.value_or(kMessageGeometry);
-  if (Status ok = back_basics(*file_, number, geometry); !ok) return ok.error();
+  if (Status ok = back_basics(*file_, slot, geometry); !ok) return ok.error();
   auto source = std::make_unique<Source>(number, std::move(memory).value(), geometry);
   source->broken = !checked;
   source->must_fence =
@@ -86,14 +86,14 @@ bool SourceTable::back_rendezvous(Source& source, std::uint32_t rendezvous_id) {
   const std::size_t block = rendezvous_id / source.geometry.rendezvous_block();
   if (!source.rendezvous_backed[block]) {
     source.rendezvous_backed[block] =
-        back_rendezvous_block(*file_, source.number, source.geometry, rendezvous_id).ok();
+        back_rendezvous_block(*file_, source.place(), source.geometry, rendezvous_id).ok();
   }
   return source.rendezvous_backed[block];
 }
 
 bool SourceTable::back_bulk(Source& source) {
   if (!source.bulk_backed) {
-    source.bulk_backed = shm::back_bulk(*file_, source.number, source.geometry).ok();
+    source.bulk_backed = shm::back_bulk(*file_, source.place(), source.geometry).ok();
   }
   return source.bulk_backed;
 }

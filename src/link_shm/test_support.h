@@ -2,6 +2,8 @@
 // What do the tests of the same-host link share? A private directory, sinks that write down, peers.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <deque>
 #include <functional>
 #include <map>
@@ -154,8 +156,11 @@ struct SlotView {
   os::Mapping memory;
 
   SlotView(const std::string& directory, std::uint16_t port, std::uint32_t slot)
-      : file(os::SharedFile::open(mailbox_path(directory, loopback(port))).value()),
-        memory(std::move(file->map(slot_at(slot), kSlotBytes)).value()) {}
+      : file(os::SharedFile::open(mailbox_path(directory, loopback(port))).value()) {
+    // Both sides make the file only as long as they need it.
+    EXPECT_TRUE(file->reserve(slot_at(slot + 1) - kSlotPage, kSlotPage).ok());
+    memory = std::move(file->map(slot_at(slot), kSlotBytes)).value();
+  }
   SlotHeader& header() const { return *memory.at<SlotHeader>(0); }
   Rendezvous& rendezvous(std::uint32_t number) const {
     return memory.at<Rendezvous>(header().geometry.rendezvous_records_at())[number];

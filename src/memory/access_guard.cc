@@ -39,16 +39,6 @@ const char* describe(AccessError error) {
   return "unknown refusal";
 }
 
-RegionTableView::RegionTableView(os::SharedFilePtr file, os::Mapping memory,
-                                 std::shared_ptr<const os::Mapping> own_slots,
-                                 std::shared_ptr<StripeTable> stripes)
-    : file_(std::move(file)),
-      memory_(std::move(memory)),
-      own_slots_(std::move(own_slots)),
-      slots_(own_slots_ != nullptr ? own_slots_->at<RegionSlot>(0)
-                                   : memory_.at<RegionSlot>(kSlotsAt)),
-      stripes_(std::move(stripes)) {}
-
 Result<std::shared_ptr<RegionTableView>> RegionTableView::open(
     const std::string& directory, const std::string& name, std::shared_ptr<StripeTable> stripes) {
   if (name.empty() || name.find('/') != std::string::npos) {
@@ -56,26 +46,28 @@ Result<std::shared_ptr<RegionTableView>> RegionTableView::open(
   }
   auto file = os::SharedFile::open(directory + "/" + name);
   if (!file) return file.error();
-  auto memory = file.value()->map(0, kTableSize);
+  auto memory = TableMemory::of_user(std::move(file).value());
   if (!memory) return memory.error();
-  const auto* header = memory.value().at<TableHeader>(0);
-  if (header->magic != kTableMagic || header->version != kTableVersion) {
+  const TableHeader& header = memory.value()->header();
+  if (header.magic != kTableMagic || header.version != kTableVersion) {
     return Error{EPROTO, name + " is no region table of version " + std::to_string(kTableVersion)};
   }
   if (stripes == nullptr) stripes = std::make_shared<StripeTable>(directory);
-  return std::make_shared<RegionTableView>(file.value(), std::move(memory).value(), nullptr,
-                                           std::move(stripes));
+  return std::make_shared<RegionTableView>(std::move(memory).value(), std::move(stripes));
 }
 
 Result<std::unique_ptr<AccessGuard>> AccessGuard::attach(std::shared_ptr<RegionTableView> table) {
-  auto* users = table->memory_.at<UserRecord>(kUsersAt);
-  auto& end = table->memory_.at<TableHeader>(0)->users_end;
+  TableMemory& memory = *table->memory_;
+  auto* users = memory.users();
+  auto& end = memory.header().users_end;
   for (std::uint32_t i = 0; i < kMaxUsers; ++i) {
-    if (!table->file_->claim(kUserLock + i)) continue;
+    if (!memory.file().claim(kUserLock + i)) continue;
     // All records up to this one, which the owner may look at from now on. Few tables have many
     // users.
-    if (Status ok = table->file_->reserve(kUsersAt, (i + 1) * sizeof(UserRecord)); !ok) {
-      table->file_->disclaim(kUserLock + i);
+    Status ok = memory.file().reserve(kUsersAt, (i + 1) * sizeof(UserRecord));
+    if (ok) ok = memory.map_users(i + 1);
+    if (!ok) {
+      memory.file().disclaim(kUserLock + i);
       return ok.error();
     }
     users[i].heeds_barriers.store(os::heeds_remote_barriers(), std::memory_order_relaxed);
@@ -91,20 +83,21 @@ Result<std::unique_ptr<AccessGuard>> AccessGuard::attach(std::shared_ptr<RegionT
 AccessGuard::AccessGuard(std::shared_ptr<RegionTableView> table, std::uint32_t record)
     : table_(std::move(table)),
       record_(record),
-      mine_(table_->memory_.at<UserRecord>(kUsersAt)[record]),
+      mine_(table_->memory_->users()[record]),
       must_fence_(!os::heeds_remote_barriers() ||
-                  table_->memory_.at<TableHeader>(0)->owner_raises_barriers == 0),
+                  table_->memory_->header().owner_raises_barriers == 0),
+      slots_(table_->memory_->slots()),
       stripes_(table_->stripes_) {}
 
 AccessGuard::~AccessGuard() {
-  if (table_->file_->inherited()) return;
+  if (table_->memory_->file().inherited()) return;
   release();
-  table_->file_->disclaim(kUserLock + record_);
+  table_->memory_->file().disclaim(kUserLock + record_);
 }
 
 bool AccessGuard::read_slot(std::uint32_t number, DomainId domain, RegionKey key,
                             std::size_t hazard, Found& found) {
-  const RegionSlot& slot = table_->slots_[number];
+  const RegionSlot& slot = slots_[number];
   const std::uint32_t sequence = slot.sequence.load(std::memory_order_acquire);
   if (sequence % 2 != 0 || slot.key.load(std::memory_order_relaxed) != key.v ||
       slot.domain.load(std::memory_order_relaxed) != domain.v) {
@@ -130,12 +123,14 @@ bool AccessGuard::read_slot(std::uint32_t number, DomainId domain, RegionKey key
 
 bool AccessGuard::search(IndexWord word, DomainId domain, RegionKey key, std::size_t hazard,
                          Found& found) {
-  const auto* index = table_->memory_.at<std::atomic<std::uint32_t>>(word.at());
+  TableMemory& memory = *table_->memory_;
+  if (!memory.has_index(word)) return false;
+  const auto* index = memory.index(word);
   std::uint64_t at = hash_key(domain, key);
   for (std::uint64_t probes = 0; probes < word.entries(); ++probes, ++at) {
     const std::uint32_t entry = index[at & (word.entries() - 1)].load(std::memory_order_acquire);
     if (entry == 0) return false;
-    if (entry > kMaxRegions) continue;  // a tombstone, or nonsense
+    if (!memory.has_slot(entry - 1)) continue;  // a tombstone, or nonsense
     if (!read_slot(entry - 1, domain, key, hazard, found)) continue;
     last_slot_ = entry - 1;
     return true;
@@ -146,7 +141,7 @@ bool AccessGuard::search(IndexWord word, DomainId domain, RegionKey key, std::si
 bool AccessGuard::find(DomainId domain, RegionKey key, std::size_t hazard, Found& found) {
   if (last_slot_ < kMaxRegions && read_slot(last_slot_, domain, key, hazard, found)) return true;
   constexpr int kTries = 100;  // an owner that rebuilds more often than this is not in order
-  const auto& current = table_->memory_.at<TableHeader>(0)->index_word;
+  const auto& current = table_->memory_->header().index_word;
   std::uint32_t packed = current.load(std::memory_order_acquire);
   for (int i = 0; i < kTries; ++i) {
     const IndexWord word = IndexWord::unpack(packed);
@@ -198,7 +193,7 @@ void AccessGuard::grant(std::uint64_t base, std::uint64_t length) {
 // The region is pinned: its segments stay as they are.
 AccessError AccessGuard::walk_segments(std::uint64_t offset, std::uint64_t length,
                                        std::size_t element) {
-  const RegionSlot* slot = &table_->slots_[last_slot_];
+  const RegionSlot* slot = &slots_[last_slot_];
   for (std::uint32_t i = 0; i < kMaxSegments; ++i) {
     const std::uint64_t segment = slot->segment.load(std::memory_order_relaxed);
     const std::uint64_t base = slot->base.load(std::memory_order_relaxed);
@@ -211,8 +206,8 @@ AccessError AccessGuard::walk_segments(std::uint64_t offset, std::uint64_t lengt
     }
     offset -= std::min(offset, segment);
     const std::uint32_t next = slot->next.load(std::memory_order_relaxed);
-    if (next == 0 || next > kMaxRegions) break;
-    slot = &table_->slots_[next - 1];
+    if (next == 0 || !table_->memory_->has_slot(next - 1)) break;
+    slot = &slots_[next - 1];
   }
   return AccessError::kPastEnd;  // the owner's table contradicts itself
 }
@@ -250,8 +245,8 @@ void AccessGuard::release() {
 }
 
 std::uint32_t AccessGuard::shift_of(std::uint64_t address, std::uint64_t length) const {
-  const pid_t owner = table_->file_->holder(0).value_or(0);
-  return page_shift(owner, address, length, table_->memory_.at<TableHeader>(0)->private_shift);
+  const pid_t owner = table_->memory_->file().holder(0).value_or(0);
+  return page_shift(owner, address, length, table_->memory_->header().private_shift);
 }
 
 // The region is pinned, so it does not change.
@@ -264,8 +259,8 @@ std::uint32_t AccessGuard::find_shift(RegionSlot& region) const {
         length == 0 ? shift : shift_of(slot->base.load(std::memory_order_relaxed), length);
     shift = shift == 0 || shift == here ? here : kShiftKnown | kShiftOfEachPage;
     const std::uint32_t next = slot->next.load(std::memory_order_relaxed);
-    if (next == 0 || next > kMaxRegions) break;
-    slot = &table_->slots_[next - 1];
+    if (next == 0 || !table_->memory_->has_slot(next - 1)) break;
+    slot = &slots_[next - 1];
   }
   region.shift.store(shift, std::memory_order_relaxed);
   return shift;
@@ -274,7 +269,7 @@ std::uint32_t AccessGuard::find_shift(RegionSlot& region) const {
 int AccessGuard::lock(std::size_t segment, LockWait wait) {
   const auto address = reinterpret_cast<std::uint64_t>(granted_[segment].base);
   const std::uint64_t last = address + (granted_[segment].length - 1);
-  RegionSlot& region = table_->slots_[granted_slots_[segment]];
+  RegionSlot& region = slots_[granted_slots_[segment]];
   std::uint32_t shift = region.shift.load(std::memory_order_relaxed);
   if (shift == 0) [[unlikely]]
     shift = find_shift(region);

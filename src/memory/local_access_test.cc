@@ -23,7 +23,7 @@ class LocalAccessTest : public testing::Test {
   LocalAccessTest() {
     os::handle_user_faults();
     table_ = RegionTable::create("").value();
-    view_ = table_->for_owner().value();
+    view_ = table_->for_owner();
     reader_ = AccessGuard::attach(view_).value();
     writer_ = AccessGuard::attach(view_).value();
     access_ = std::make_unique<LocalAccess>(*reader_, *writer_, kDomain);

@@ -101,7 +101,7 @@ class Party {
                            .length = kPages * kPage,
                            .key = RegionKey{1}})
                     .ok());
-    memory_ = std::make_unique<OwnMemory>(table_->for_owner().value(), DomainId{1});
+    memory_ = std::make_unique<OwnMemory>(table_->for_owner(), DomainId{1});
   }
   bool add_one(std::uint64_t offset) {
     const std::uint64_t one = 1;

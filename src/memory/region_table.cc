@@ -28,29 +28,24 @@ std::string fresh_name() {
 
 }  // namespace
 
-RegionTable::RegionTable(os::SharedFilePtr file, os::Mapping memory, os::Mapping own_slots,
-                         std::string name)
-    : file_(std::move(file)),
-      memory_(std::move(memory)),
-      own_slots_(std::make_shared<const os::Mapping>(std::move(own_slots))),
-      name_(std::move(name)) {}
+RegionTable::RegionTable(std::shared_ptr<TableMemory> memory, std::string name)
+    : memory_(std::move(memory)), name_(std::move(name)) {}
 
 Result<std::unique_ptr<RegionTable>> RegionTable::create(const std::string& directory) {
   std::string name = fresh_name();
   const bool named = !directory.empty();
-  auto file = named ? os::SharedFile::create(directory + "/" + name, kTableSize)
-                    : os::SharedFile::create_nameless(kTableSize);
-  if (!file) return file.error();
+  os::SharedFilePtr file = os::SharedFile::create_nameless();
+  if (named) {
+    auto created = os::SharedFile::create(directory + "/" + name, kTableSize);
+    if (!created) return created.error();
+    file = std::move(created).value();
+  }
   // The first index, which peers touch, is backed from the start; users back their own records.
-  if (Status ok = file.value()->reserve(0, kUsersAt); !ok) return ok.error();
-  if (Status ok = file.value()->reserve(kIndexAt, 4 * IndexWord{}.entries()); !ok)
-    return ok.error();
-  auto memory = file.value()->map(0, kTableSize);
+  if (Status ok = file->reserve(0, kUsersAt); !ok) return ok.error();
+  if (Status ok = file->reserve(kIndexAt, 4 * IndexWord{}.entries()); !ok) return ok.error();
+  auto memory = TableMemory::of_owner(file);
   if (!memory) return memory.error();
-  auto own_slots = os::Mapping::map_private(kMaxRegions * sizeof(RegionSlot));
-  if (!own_slots) return own_slots.error();
-  std::unique_ptr<RegionTable> table(new RegionTable(
-      file.value(), std::move(memory).value(), std::move(own_slots).value(), std::move(name)));
+  std::unique_ptr<RegionTable> table(new RegionTable(std::move(memory).value(), std::move(name)));
   table->header().version = kTableVersion;
   table->header().private_shift = static_cast<std::uint32_t>(os::random_number());
   table->stripes_ = std::make_shared<StripeTable>(directory);
@@ -58,25 +53,19 @@ Result<std::unique_ptr<RegionTable>> RegionTable::create(const std::string& dire
   table->header().index_word.store(table->word_.pack(), std::memory_order_relaxed);
   table->header().magic = kTableMagic;
   if (!named) return table;
-  if (Status ok = table->file_->publish(); !ok) return ok.error();
+  if (Status ok = file->publish(); !ok) return ok.error();
   return table;
 }
 
-Result<std::shared_ptr<RegionTableView>> RegionTable::for_owner() const {
-  auto memory = file_->map(0, kTableSize);
-  if (!memory) return memory.error();
-  return std::make_shared<RegionTableView>(file_, std::move(memory).value(), own_slots_, stripes_);
-}
-
-RegionSlot& RegionTable::slot(std::uint32_t number) const {
-  return own_slots_->at<RegionSlot>(0)[number];
+std::shared_ptr<RegionTableView> RegionTable::for_owner() const {
+  return std::make_shared<RegionTableView>(memory_, stripes_);
 }
 
 // Shows the slot to peers as it is now: its contents before an even sequence, and after an odd one.
 // Segments were shown by store_segment().
 void RegionTable::publish(std::uint32_t slot_number) const {
   const RegionSlot& from = slot(slot_number);
-  RegionSlot& to = memory_.at<RegionSlot>(kSlotsAt)[slot_number];
+  RegionSlot& to = memory_->shown_slots()[slot_number];
   const auto copy = [](auto& target, const auto& source) {
     target.store(source.load(std::memory_order_relaxed), std::memory_order_relaxed);
   };
@@ -90,10 +79,6 @@ void RegionTable::publish(std::uint32_t slot_number) const {
   copy(to.start, from.start);
   copy(to.binding, from.binding);
   to.sequence.store(sequence, std::memory_order_release);
-}
-
-std::atomic<std::uint32_t>* RegionTable::index(IndexWord word) const {
-  return memory_.at<std::atomic<std::uint32_t>>(word.at());
 }
 
 bool RegionTable::key_taken(DomainId domain, RegionKey key) const {
@@ -131,7 +116,8 @@ Result<std::uint32_t> RegionTable::take_slot() {
   }
   if (slots_end_ == slots_reserved_) {
     const std::uint64_t at = kSlotsAt + std::uint64_t{slots_reserved_} * sizeof(RegionSlot);
-    if (Status ok = file_->reserve(at, kSlotsPerStep * sizeof(RegionSlot)); !ok) return ok.error();
+    if (Status ok = file().reserve(at, kSlotsPerStep * sizeof(RegionSlot)); !ok) return ok.error();
+    if (Status ok = memory_->map_slots(slots_end_ + 1); !ok) return ok.error();
     slots_reserved_ += kSlotsPerStep;
   }
   slot(slots_end_).sequence.store(1, std::memory_order_relaxed);
@@ -141,7 +127,7 @@ Result<std::uint32_t> RegionTable::take_slot() {
 
 void RegionTable::store_segment(std::uint32_t slot_number, std::uint64_t base, std::uint64_t length,
                                 std::uint32_t next) const {
-  for (RegionSlot* to : {&slot(slot_number), &memory_.at<RegionSlot>(kSlotsAt)[slot_number]}) {
+  for (RegionSlot* to : {&slot(slot_number), &memory_->shown_slots()[slot_number]}) {
     to->base.store(base, std::memory_order_relaxed);
     to->segment.store(length, std::memory_order_relaxed);
     to->next.store(next, std::memory_order_relaxed);
@@ -185,7 +171,8 @@ Status RegionTable::make_room_in_index() {
 // Peers may be searching the bank that is overwritten here, but only if they began two indexes ago:
 // they miss, see a new word and begin again.
 Status RegionTable::rebuild_index(IndexWord next) {
-  if (Status ok = file_->reserve(next.at(), 4 * next.entries()); !ok) return ok;
+  if (Status ok = file().reserve(next.at(), 4 * next.entries()); !ok) return ok;
+  if (Status ok = memory_->map_index(next); !ok) return ok;
   for (std::uint64_t i = 0; i < next.entries(); ++i) {
     index(next)[i].store(0, std::memory_order_relaxed);
   }
@@ -262,7 +249,7 @@ void RegionTable::fill(RegionSlot& fresh, const RegionAttributes& attributes, Re
 }
 
 Result<Registration> RegionTable::add(const RegionAttributes& attributes) {
-  if (file_->inherited()) {
+  if (file().inherited()) {
     return Error{EPERM, "a forked child cannot register memory in its parent's domain"};
   }
   if (attributes.rest.size() >= kMaxSegments) {
@@ -290,7 +277,7 @@ Result<Registration> RegionTable::add(const RegionAttributes& attributes) {
 
 Status RegionTable::replace(const Registration& registration, const RegionAttributes& attributes,
                             int timeout_ms) {
-  if (file_->inherited()) return Error{EPERM, "the region is the parent's"};
+  if (file().inherited()) return Error{EPERM, "the region is the parent's"};
   const auto size = size_of(attributes);
   if (!size) return size.error();
   if (!attributes.rest.empty()) return Error{EINVAL, "a region of several segments"};
@@ -327,11 +314,12 @@ void RegionTable::report_accesses(const Registration& registration, Access acces
 bool RegionTable::used_by_anybody(std::uint32_t slot_number) const {
   std::uint32_t end = header().users_end.load(std::memory_order_acquire);
   if (end > kMaxUsers) end = kMaxUsers;
-  auto* users = memory_.at<UserRecord>(kUsersAt);
+  if (!memory_->map_users(end)) return true;
+  UserRecord* const users = memory_->users();
   for (std::uint32_t i = 0; i < end; ++i) {
     for (auto& hazard : users[i].hazards) {
       if (hazard.load(std::memory_order_acquire) != slot_number + 1) continue;
-      if (file_->holder(kUserLock + i)) return true;
+      if (file().holder(kUserLock + i)) return true;
       // It died in the middle of a copy; by now another user may have its record.
       std::uint64_t stale = slot_number + 1;
       hazard.compare_exchange_strong(stale, 0, std::memory_order_relaxed);
@@ -367,7 +355,7 @@ bool RegionTable::close(std::uint32_t slot_number) {
 }
 
 Status RegionTable::remove(const Registration& registration, int timeout_ms) {
-  if (file_->inherited()) return {};  // a forked child lets go of what is its parent's
+  if (file().inherited()) return {};  // a forked child lets go of what is its parent's
   close(registration.slot);
   if (!wait_until_unused(registration.slot, timeout_ms)) {
     return Error{EBUSY, "a stopped peer is in the middle of a copy to or from the region"};

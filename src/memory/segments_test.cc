@@ -30,7 +30,7 @@ class SegmentsTest : public testing::Test {
     EXPECT_NE(::mkdtemp(directory_.data()), nullptr);
     table_ = std::move(RegionTable::create(directory_)).value();
     guard_ = std::move(AccessGuard::attach(foreign())).value();
-    own_ = std::make_unique<OwnMemory>(table_->for_owner().value(), kDomain);
+    own_ = std::make_unique<OwnMemory>(table_->for_owner(), kDomain);
   }
   ~SegmentsTest() override { std::filesystem::remove_all(directory_); }
 

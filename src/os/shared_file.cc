@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/types.h"
 #include "direct_calls.h"
 #include "os/cancellation.h"
 
@@ -135,10 +136,10 @@ Result<SharedFilePtr> SharedFile::create(const std::string& path, std::uint64_t 
   return create_from(std::move(fd), path, size);
 }
 
-Result<SharedFilePtr> SharedFile::create_nameless(std::uint64_t size) {
-  Fd fd(::memfd_create("weft", MFD_CLOEXEC));
-  if (!fd.valid()) return last_error("cannot make a shared file without a name");
-  return create_from(std::move(fd), "memfd:weft", size);
+SharedFilePtr SharedFile::create_nameless() {
+  SharedFilePtr file(new SharedFile(Fd(), {}));
+  file->claim(0);
+  return file;
 }
 
 void SharedFile::remove_directory_at_exit(const std::string& directory) {
@@ -219,6 +220,7 @@ SharedFile::~SharedFile() {
     return;
   }
   unlink();
+  if (!fd_.valid()) return;
   const std::lock_guard guard(open_files().mutex);
   fd_.reset();
   open_files().files.erase({device_, inode_});
@@ -255,6 +257,7 @@ void SharedFile::unlink() {
 }
 
 Status SharedFile::reserve(std::uint64_t offset, std::uint64_t length) {
+  if (!fd_.valid()) return {};
   const CancellationOff off;
   if (Status fits = check_size_limit(offset + length); !fits) return fits;
   int result = 0;
@@ -281,13 +284,25 @@ bool SharedFile::copy_in(std::uint64_t offset, const void* from, std::size_t len
   return done >= 0 && static_cast<std::size_t>(done) == length;
 }
 
-Result<Mapping> SharedFile::map(std::uint64_t offset, std::size_t length) const {
+Status SharedFile::check_end(std::uint64_t end) const {
+  if (!fd_.valid()) return {};
   struct stat info {};
   if (::fstat(fd_.get(), &info) != 0) return last_error(path_);
-  if (offset + length > static_cast<std::uint64_t>(info.st_size)) {
-    return Error{EINVAL, path_ + ": ends before byte " + std::to_string(offset + length)};
-  }
+  if (end <= static_cast<std::uint64_t>(info.st_size)) return {};
+  return Error{EINVAL, path_ + ": ends before byte " + std::to_string(end)};
+}
+
+Result<Mapping> SharedFile::map(std::uint64_t offset, std::size_t length) const {
+  if (Status ok = check_end(offset + length); !ok) return ok.error();
   return Mapping::map(fd_.get(), offset, length);
+}
+
+Status SharedFile::map_into(const Mapping& reserved, std::size_t at, std::uint64_t offset,
+                            std::size_t length) const {
+  if (Status ok = check_end(offset + length); !ok) return ok;
+  static const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t before = offset % page;
+  return reserved.fill(at - before, fd_.get(), offset - before, align_up(before + length, page));
 }
 
 bool SharedFile::claim(std::uint64_t offset) {
@@ -295,7 +310,7 @@ bool SharedFile::claim(std::uint64_t offset) {
   const std::lock_guard guard(mutex_);
   if (claims_.contains(offset)) return false;
   struct flock lock = byte_lock(F_WRLCK, offset);
-  if (::fcntl(fd_.get(), F_SETLK, &lock) != 0) return false;
+  if (fd_.valid() && ::fcntl(fd_.get(), F_SETLK, &lock) != 0) return false;
   claims_.insert(offset);
   return true;
 }

@@ -36,6 +36,7 @@ constexpr Test kTests[] = {
     {"little-address-space", weft::faults::run_address_space_test},
     {"small-files", weft::faults::run_file_size_test},
     {"small-file-system", weft::faults::run_file_system_test},
+    {"locked-memory", weft::faults::run_locked_memory_test},
 };
 
 }  // namespace

@@ -23,5 +23,6 @@ int run_descriptor_test();
 int run_address_space_test();
 int run_file_size_test();
 int run_file_system_test();
+int run_locked_memory_test();
 
 }  // namespace weft::faults

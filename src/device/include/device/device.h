@@ -56,8 +56,7 @@ class Device {
   DomainId new_domain() { return DomainId{next_domain_.fetch_add(1)}; }
 
  private:
-  Device(os::RuntimeDirectory directory, std::unique_ptr<memory::RegionTable> regions,
-         std::shared_ptr<memory::RegionTableView> regions_of_users);
+  Device(os::RuntimeDirectory directory, std::unique_ptr<memory::RegionTable> regions);
   static Result<std::shared_ptr<Device>> open(const std::string& base_directory);
   static Result<std::shared_ptr<Device>> open_persistently(const std::string& base_directory);
 

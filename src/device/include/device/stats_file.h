@@ -70,7 +70,8 @@ class StatsFile : public std::enable_shared_from_this<StatsFile> {
   Status create(const std::string& path);
   stats_format::StatsBlock& block(std::uint32_t index) const;
   Stats& begin(std::uint32_t index, const std::string& owner);
-  bool back(std::uint32_t index);
+  Status back(std::size_t at, std::size_t length);
+  bool back_block(std::uint32_t index);
   std::optional<std::uint32_t> take_block();
   void give_back(std::uint32_t index);
 

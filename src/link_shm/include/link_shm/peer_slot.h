@@ -9,6 +9,7 @@
 #include "link_shm/layout.h"
 #include "link_shm/peer_mailbox.h"
 #include "link_shm/peer_process.h"
+#include "link_shm/slot_memory.h"
 #include "os/mapping.h"
 #include "os/shared_file.h"
 #include "os/socket_address.h"
@@ -31,6 +32,7 @@ class PeerSlot {
   os::SharedFile& file() const { return *mailbox_.file(); }
   MailboxHeader& mailbox() const { return mailbox_.header(); }
   std::uint32_t number() const { return number_; }
+  SlotPlace place() const { return {number_, memory_}; }
   SlotHeader& header() const { return *memory_.at<SlotHeader>(0); }
   const Geometry& geometry() const { return geometry_; }
   Rendezvous* rendezvous_records() const {

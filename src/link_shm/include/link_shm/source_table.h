@@ -14,6 +14,7 @@
 #include "link_shm/layout.h"
 #include "link_shm/peer_process.h"
 #include "link_shm/ring_reader.h"
+#include "link_shm/slot_memory.h"
 #include "os/shared_file.h"
 #include "os/waker.h"
 
@@ -24,6 +25,7 @@ struct Source {
   Source(std::uint32_t slot, os::Mapping mapping, const Geometry& checked);
   // Wakes the sender if it sleeps, by way of `waker`.
   void wake(const os::Waker& waker) const;
+  SlotPlace place() const { return {number, memory}; }
 
   const std::uint32_t number;
   const os::Mapping memory;

@@ -10,7 +10,7 @@
 #include "base/types.h"
 #include "memory/stripe_locks.h"
 #include "memory/table_layout.h"
-#include "os/shared_file.h"
+#include "memory/table_memory.h"
 
 namespace weft::memory {
 
@@ -38,15 +38,12 @@ class RegionTableView {
  public:
   // Opens the table `name` in `directory`. `stripes` are those of that directory, if this process
   // has them already. Errors: those of SharedFile::open(), EPROTO when it is no table of this
-  // version.
+  // version, those of TableMemory::of_user().
   static Result<std::shared_ptr<RegionTableView>> open(const std::string& directory,
                                                        const std::string& name,
                                                        std::shared_ptr<StripeTable> stripes = {});
-  // The table in `memory`, which maps `file`. Of `own_slots`, if not null, the owner reads slots
-  // instead of those in the file.
-  RegionTableView(os::SharedFilePtr file, os::Mapping memory,
-                  std::shared_ptr<const os::Mapping> own_slots,
-                  std::shared_ptr<StripeTable> stripes);
+  RegionTableView(std::shared_ptr<TableMemory> memory, std::shared_ptr<StripeTable> stripes)
+      : memory_(std::move(memory)), stripes_(std::move(stripes)) {}
 
   // Other views of the same directory may have the same.
   const std::shared_ptr<StripeTable>& stripes() const { return stripes_; }
@@ -54,10 +51,7 @@ class RegionTableView {
  private:
   friend class AccessGuard;
 
-  const os::SharedFilePtr file_;
-  const os::Mapping memory_;
-  const std::shared_ptr<const os::Mapping> own_slots_;
-  RegionSlot* const slots_;
+  const std::shared_ptr<TableMemory> memory_;
   const std::shared_ptr<StripeTable> stripes_;
 };
 
@@ -154,6 +148,7 @@ class AccessGuard {
   const std::uint32_t record_;
   UserRecord& mine_;
   const bool must_fence_;
+  RegionSlot* const slots_;
   StripeLocks stripes_;
   std::size_t held_ = 0;
   LocalRange granted_[kHazards * kMaxSegments];

@@ -14,7 +14,7 @@
 #include "memory/access_guard.h"
 #include "memory/short_keys.h"
 #include "memory/table_layout.h"
-#include "os/shared_file.h"
+#include "memory/table_memory.h"
 
 namespace weft::memory {
 
@@ -44,8 +44,8 @@ struct Registration {
 // called by any thread. Adding and removing costs the same for every length.
 class RegionTable {
  public:
-  // Makes the table's file in `directory`, or one that peers cannot find when that is empty.
-  // Errors: those of SharedFile::create() and reserve().
+  // Makes the table's file in `directory`, or a table without a file, for this process alone, when
+  // that is empty. Errors: those of SharedFile::create(), reserve() and publish() and of mmap(2).
   static Result<std::unique_ptr<RegionTable>> create(const std::string& directory);
 
   // The bytes of what is to be registered. Error: EINVAL when a segment or the remote addresses
@@ -56,9 +56,8 @@ class RegionTable {
   const std::string& name() const { return name_; }
 
   // The table for this process's own use: accesses that it carries out in its memory for peers, or
-  // for itself. It tells regions by a private copy, because peers can write into the file. Errors:
-  // those of SharedFile::map().
-  Result<std::shared_ptr<RegionTableView>> for_owner() const;
+  // for itself. It tells regions by a private copy, because peers can write into the file.
+  std::shared_ptr<RegionTableView> for_owner() const;
 
   // Registers. Errors: those of size_of(), ENOKEY when the key is taken in that domain, ENOSPC when
   // kMaxRegions are registered or shared memory is exhausted, EINVAL when there are more than
@@ -86,11 +85,12 @@ class RegionTable {
   Status remove(const Registration& registration, int timeout_ms = 5000);
 
  private:
-  RegionTable(os::SharedFilePtr file, os::Mapping memory, os::Mapping own_slots, std::string name);
-  RegionSlot& slot(std::uint32_t number) const;
+  RegionTable(std::shared_ptr<TableMemory> memory, std::string name);
+  RegionSlot& slot(std::uint32_t number) const { return memory_->slots()[number]; }
   void publish(std::uint32_t slot_number) const;
-  std::atomic<std::uint32_t>* index(IndexWord word) const;
-  TableHeader& header() const { return *memory_.at<TableHeader>(0); }
+  std::atomic<std::uint32_t>* index(IndexWord word) const { return memory_->index(word); }
+  os::SharedFile& file() const { return memory_->file(); }
+  TableHeader& header() const { return memory_->header(); }
   bool key_taken(DomainId domain, RegionKey key) const;
   RegionKey unused_key(DomainId domain) const;
   Result<std::uint32_t> take_slot();
@@ -108,11 +108,7 @@ class RegionTable {
   void fill(RegionSlot& fresh, const RegionAttributes& attributes, RegionKey key,
             std::uint64_t size) const;
 
-  const os::SharedFilePtr file_;
-  const os::Mapping memory_;
-  // All kMaxRegions slots once more: of a region's place and rights this process believes no other
-  // copy, and the one in the file is never read back.
-  const std::shared_ptr<const os::Mapping> own_slots_;
+  const std::shared_ptr<TableMemory> memory_;
   const std::string name_;
   std::shared_ptr<StripeTable> stripes_;
   std::mutex mutex_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which object unmaps a piece of a shared file? The Mapping that owns it.
+// Which object unmaps a piece of a shared file, or of address space? The Mapping that owns it.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,8 @@
 
 namespace weft::os {
 
-// Owns a readable and writable mapping, shared of a file or private of no file, or nothing.
+// Owns a readable and writable mapping of a file, or a range of address space that is filled with
+// such mappings piece by piece, or nothing.
 class Mapping {
  public:
   Mapping() = default;
@@ -20,11 +21,20 @@ class Mapping {
   ~Mapping() { reset(); }
 
   // Maps bytes [offset, offset + length) of `fd`; offset is a multiple of the page size. Touching
-  // bytes that the file does not have raises SIGBUS: reserve them first. Errors: those of mmap(2).
+  // bytes that the file does not have raises SIGBUS: reserve them first. A program that locks its
+  // memory (mlockall(2)) backs them all, used or not. Errors: those of mmap(2).
   static Result<Mapping> map(int fd, std::uint64_t offset, std::size_t length);
 
-  // Maps `length` bytes of zeros that are this process's own and get memory when they are written.
-  // Errors: those of mmap(2).
+  // Takes `length` bytes of address space that may not be touched. They take no memory, not even
+  // where the program locks its memory, and do not count against RLIMIT_MEMLOCK. Errors: those of
+  // mmap(2).
+  static Result<Mapping> reserve(std::size_t length);
+  // Maps bytes [offset, offset + length) of `fd` at the offset `at` of reserve()'s range, as map()
+  // does; with fd -1 zeros that are this process's own and get memory when they are written. All
+  // numbers are multiples of the page size. Errors: those of mmap(2).
+  Status fill(std::size_t at, int fd, std::uint64_t offset, std::size_t length) const;
+
+  // Maps `length` bytes of zeros that are this process's own. Errors: those of mmap(2).
   static Result<Mapping> map_private(std::size_t length);
 
   // First mapped byte, or nullptr.

@@ -37,9 +37,9 @@ class SharedFile {
   // name is replaced then. Errors: those of open(2) and ftruncate(2); EFBIG under RLIMIT_FSIZE.
   static Result<SharedFilePtr> create(const std::string& path, std::uint64_t size);
 
-  // Makes a file that never gets a name, for this process alone. Errors: those of memfd_create(2)
-  // and ftruncate(2); EFBIG under RLIMIT_FSIZE.
-  static Result<SharedFilePtr> create_nameless(std::uint64_t size);
+  // Takes the place of a file where none can be made: claims and memory of this process alone, with
+  // neither file nor descriptor.
+  static SharedFilePtr create_nameless();
 
   // Opens the file `path`, or makes it with `size` bytes of zeros, none of them backed yet. All
   // processes that have joined own it together, and the last one removes it. Errors: those of
@@ -73,6 +73,10 @@ class SharedFile {
   bool copy_in(std::uint64_t offset, const void* from, std::size_t length) const;
   // Maps that range. Errors: EINVAL when it reaches past the end of the file, those of mmap(2).
   Result<Mapping> map(std::uint64_t offset, std::size_t length) const;
+  // Maps the pages of that range into reserved address space, where the first byte comes to the
+  // offset `at`. Errors: those of map().
+  Status map_into(const Mapping& reserved, std::size_t at, std::uint64_t offset,
+                  std::size_t length) const;
 
   // Claims byte `offset`. False when another process, or another part of this one, has it.
   bool claim(std::uint64_t offset);
@@ -104,6 +108,7 @@ class SharedFile {
   bool lock_owner(short type);
   bool join_owners();
   bool has_its_name() const;
+  Status check_end(std::uint64_t end) const;
   bool remove_if_same();
 
   Fd fd_;

@@ -3,12 +3,16 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <linux/capability.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdio>
 #include <fstream>
 #include <functional>
@@ -59,6 +63,31 @@ inline bool enter_empty_directories() {
          ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
          ::mount("none", "/dev/shm", "tmpfs", 0, "mode=1777") == 0 &&
          ::mount("none", "/run", "tmpfs", 0, "mode=0755") == 0;
+}
+
+// False when this process may not do without its capabilities.
+inline bool give_up_capabilities() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  const std::array<__user_cap_data_struct, 2> none{};
+  return ::syscall(SYS_capset, &header, none.data()) == 0;
+}
+
+// Has this process lock all its memory; false when it may not. A sanitizer locks none.
+inline bool lock_memory(int flags = MCL_CURRENT | MCL_FUTURE) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  static_cast<void>(flags);
+  return false;
+#else
+  return ::mlockall(flags) == 0;
+#endif
+}
+
+// Bytes of this process that are in memory.
+inline std::size_t resident_bytes() {
+  std::size_t all = 0;
+  std::size_t resident = 0;
+  std::ifstream("/proc/self/statm") >> all >> resident;
+  return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
 
 // Leaves this process's network for an empty one; false when it may not.
