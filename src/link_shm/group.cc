@@ -18,21 +18,20 @@ std::string name_part(const os::SocketAddress& address) {
 
 std::string group_prefix(const os::SocketAddress& group) { return "mc-" + name_part(group) + "-"; }
 
-// The address in a member's file; nothing when the member is dead, whose file goes then, or when
-// the file holds none.
-std::optional<os::SocketAddress> member_at(const std::string& path) {
+// The address in a member's file. Errors: ENOENT when the member is dead, whose file goes then;
+// EINVAL when the file holds none; others of SharedFile::open().
+Result<os::SocketAddress> member_at(const std::string& path) {
   unsigned char bytes[kFileBytes];
   {
     const auto file = os::SharedFile::open(path);
-    if (!file) return std::nullopt;
+    if (!file) return file.error();
     if (file.value()->holder(0)) {
-      if (!file.value()->copy_out(0, bytes, sizeof bytes)) return std::nullopt;
-      const auto address = os::SocketAddress::parse(bytes, sizeof bytes);
-      return address ? std::optional(address.value()) : std::nullopt;
+      if (!file.value()->copy_out(0, bytes, sizeof bytes)) return Error{EINVAL, path};
+      return os::SocketAddress::parse(bytes, sizeof bytes);
     }
   }
   os::SharedFile::remove_abandoned(path);
-  return std::nullopt;
+  return Error{ENOENT, path};
 }
 
 }  // namespace
@@ -56,12 +55,19 @@ GroupOutbox::GroupOutbox(const Sender& sender, const os::SocketAddress& group)
     : sender_(sender), prefix_(group_prefix(group)), watch_(sender.directory) {}
 
 void GroupOutbox::read_members() {
+  const auto names = os::names_in(sender_.directory, prefix_);
+  if (!names) return watch_.look_again();
   std::map<std::string, Member> members;
-  for (const std::string& name : os::names_in(sender_.directory, prefix_)) {
+  for (const std::string& name : names.value()) {
     if (auto known = members_.extract(name)) {
       members.insert(std::move(known));
-    } else if (const auto address = member_at(sender_.directory + "/" + name)) {
-      members[name].address = *address;
+      continue;
+    }
+    const auto address = member_at(sender_.directory + "/" + name);
+    if (address) {
+      members[name].address = address.value();
+    } else if (os::is_shortage(address.error().code)) {
+      watch_.look_again();
     }
   }
   members_ = std::move(members);

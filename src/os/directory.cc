@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "os/cancellation.h"
+#include "os/fd.h"
 
 namespace weft::os {
 namespace {
@@ -18,11 +19,11 @@ constexpr auto kTick = std::chrono::milliseconds(20);
 
 }  // namespace
 
-std::vector<std::string> names_in(const std::string& directory, std::string_view prefix) {
+Result<std::vector<std::string>> names_in(const std::string& directory, std::string_view prefix) {
   const CancellationOff off;
   std::vector<std::string> names;
   const std::unique_ptr<DIR, int (*)(DIR*)> listing(::opendir(directory.c_str()), ::closedir);
-  if (listing == nullptr) return names;
+  if (listing == nullptr) return last_error(directory);
   while (const dirent* entry = ::readdir(listing.get())) {
     const std::string_view name = entry->d_name;
     if (name[0] != '.' && name.starts_with(prefix)) names.emplace_back(name);

@@ -27,11 +27,13 @@ using Names = std::set<std::string>;
 
 TEST_F(Directory, ListsTheNamesThatBeginAsAsked) {
   for (const char* name : {"mc-a", "mc-b", "ep-a", ".mc-hidden"}) add(name);
-  const auto all = names_in(path);
+  const auto all = names_in(path).value();
   EXPECT_EQ(Names(all.begin(), all.end()), (Names{"mc-a", "mc-b", "ep-a"}));
-  const auto some = names_in(path, "mc-");
+  const auto some = names_in(path, "mc-").value();
   EXPECT_EQ(Names(some.begin(), some.end()), (Names{"mc-a", "mc-b"}));
-  EXPECT_TRUE(names_in(path + "/nothing").empty());
+  const auto none = names_in(path + "/nothing");
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.error().code, ENOENT);
 }
 
 TEST_F(Directory, HasChangedWhenAFileCameOrWent) {

@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 
 #include "os/cancellation.h"
@@ -17,6 +18,8 @@ void Fd::reset(int fd) {
   }
   fd_ = fd;
 }
+
+bool is_shortage(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM; }
 
 Error last_error(std::string_view what) {
   const int code = errno;

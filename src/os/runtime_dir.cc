@@ -34,9 +34,17 @@ Status check_private(const std::string& path) {
   return {};
 }
 
+// Between the two calls another process may remove the directory, as its last user.
 Status private_directory(const std::string& path) {
-  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return last_error("cannot make " + path);
-  return check_private(path);
+  constexpr int kTries = 100;
+  Status found;
+  for (int i = 0; i < kTries; ++i) {
+    if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
+      return last_error("cannot make " + path);
+    found = check_private(path);
+    if (found || found.error().code != ENOENT) break;
+  }
+  return found;
 }
 
 // Any user may take a name in /dev/shm first. /run/user/UID is made by the system, and not by every
@@ -79,7 +87,9 @@ Result<std::string> namespaces() {
 // living ones are spared, and a directory that has files is not removed.
 void sweep_others(const std::string& own) {
   const std::string top = own.substr(0, own.rfind('/'));
-  for (const std::string& name : names_in(top, kNamespacePrefix)) {
+  const auto names = names_in(top, kNamespacePrefix);
+  if (!names) return;
+  for (const std::string& name : names.value()) {
     const std::string path = top + "/" + name;
     if (path == own) continue;
     sweep(path);
@@ -127,7 +137,9 @@ RuntimeDirectory::~RuntimeDirectory() {
 }
 
 void sweep(const std::string& directory) {
-  for (const std::string& name : names_in(directory)) {
+  const auto names = names_in(directory);
+  if (!names) return;
+  for (const std::string& name : names.value()) {
     const std::string path = directory + "/" + name;
     if (SharedFile::abandoned(path)) SharedFile::remove_abandoned(path);
   }

@@ -2,6 +2,7 @@
 // Is the directory of shared files private, and does a sweep take the dead's files only?
 #include "os/runtime_dir.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -14,11 +15,28 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <string_view>
 
 #include "os/own_process_support.h"
 #include "os/shared_file.h"
 
 namespace weft::os {
+
+// So many of the next calls of mkdir(2) for a directory of namespaces find one that its last
+// process removes at once. The function below stands in for that of the C library.
+int& leavers() {
+  static int left = 0;
+  return left;
+}
+
+extern "C" int mkdir(const char* path, mode_t mode) noexcept {
+  if (leavers() == 0 || std::string_view(path).find("/net-") == std::string_view::npos)
+    return ::mkdirat(AT_FDCWD, path, mode);
+  --leavers();
+  errno = EEXIST;
+  return -1;
+}
+
 namespace {
 
 class RuntimeDirectoryTest : public testing::Test {
@@ -102,6 +120,20 @@ TEST_F(RuntimeDirectoryTest, OnlyTheLastPartIsMade) {
   EXPECT_EQ(error_of(base_ + "/missing/deeper"), ENOENT);
 }
 
+TEST_F(RuntimeDirectoryTest, OneThatAnotherProcessRemovesIsMadeAgain) {
+  leavers() = 3;
+  const auto directory = runtime_directory(base_);
+  EXPECT_EQ(leavers(), 0);
+  ASSERT_TRUE(directory.ok()) << directory.error().message;
+  EXPECT_TRUE(std::filesystem::is_directory(directory.value()));
+}
+
+TEST_F(RuntimeDirectoryTest, OneThatIsAlwaysRemovedIsAnError) {
+  leavers() = 1'000'000;
+  EXPECT_EQ(error_of(base_), ENOENT);
+  leavers() = 0;
+}
+
 TEST_F(RuntimeDirectoryTest, ASweepTakesTheFilesOfTheDeadAndNoOthers) {
   abandon("dead");
   const auto live = SharedFile::create(base_ + "/live", 4096);
@@ -178,6 +210,18 @@ TEST_F(RuntimeDirectoryTest, TheDefaultDoesNotDependOnTheSession) {
     EXPECT_TRUE(without.ok() && with.ok());
     EXPECT_EQ(with.value(), without.value());
     EXPECT_TRUE(with.value().starts_with("/dev/shm/weft-" + std::to_string(::geteuid()) + "/"));
+    return true;
+  });
+}
+
+TEST_F(RuntimeDirectoryTest, AProcessThatStartsAsTheLastOtherOneEndsHasTheDefault) {
+  in_own_process("an empty /dev/shm", [&] {
+    if (!enter_empty_directories()) return false;
+    ::unsetenv("WEFT_RUNTIME_DIR");
+    leavers() = 1;
+    const auto directory = RuntimeDirectory::open("");
+    EXPECT_TRUE(directory.ok());
+    EXPECT_NE(directory.value().path(), "") << directory.value().problem();
     return true;
   });
 }

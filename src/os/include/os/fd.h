@@ -34,6 +34,10 @@ class Fd {
   int fd_ = -1;
 };
 
+// True when an error says that this process, or the system, is short of descriptors or memory: the
+// same call may succeed later.
+bool is_shortage(int error);
+
 // The Error for the current errno: "what: text of errno".
 Error last_error(std::string_view what);
 
