@@ -233,11 +233,13 @@ class Game {
           static_cast<std::uint32_t>(
               input_.number({1, shm::kMessageGeometry.bulk_bytes, 1ull << 32})),
           static_cast<std::uint32_t>(input_.number({1, shm::kMaxEager, 1ull << 32})),
-          static_cast<std::uint32_t>(input_.number({1, shm::kMessageGeometry.rendezvous_records}))};
+          static_cast<std::uint32_t>(input_.number({1, shm::kMessageGeometry.rendezvous_records})),
+          0};
     } else if (word.kind == shm::CellKind::kOffered) {
       written.offered = {input_.number({1, 20'000, 100'000, 1ull << 47}),
                          static_cast<std::uint32_t>(
-                             input_.number({1, 8, shm::kMessageGeometry.rendezvous_records}))};
+                             input_.number({1, 8, shm::kMessageGeometry.rendezvous_records})),
+                         0};
     } else if (word.kind == shm::CellKind::kAssisted) {
       written.tag = input_.number({1, Buffers::kRoom - 32, Buffers::kRoom, 1ull << 63});
       written.data = 10 + input_.byte() % 3;
