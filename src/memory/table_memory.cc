@@ -9,7 +9,7 @@ namespace weft::memory {
 
 namespace {
 
-constexpr std::uint64_t kPage = 4096;
+constexpr std::uint64_t kTablePage = 4096;
 
 }  // namespace
 
@@ -52,7 +52,7 @@ Status TableMemory::extend(MappedPart& section, std::uint64_t count) {
   const std::lock_guard guard(mutex_);
   const std::uint64_t present = section.count.load(std::memory_order_relaxed);
   if (count <= present) return {};
-  const std::uint64_t pages = align_up(count, kPage / section.entry_bytes);
+  const std::uint64_t pages = align_up(count, kTablePage / section.entry_bytes);
   const std::uint64_t wanted = std::min(section.most, std::max(pages, 2 * present));
   const std::uint64_t at = section.at + present * section.entry_bytes;
   const std::uint64_t end = section.at + wanted * section.entry_bytes;

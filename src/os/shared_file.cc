@@ -280,6 +280,7 @@ bool SharedFile::copy_out(std::uint64_t offset, void* to, std::size_t length) co
 }
 
 bool SharedFile::copy_in(std::uint64_t offset, const void* from, std::size_t length) const {
+  if (!check_size_limit(offset + length)) return false;
   const ssize_t done = direct::pwrite(fd_.get(), from, length, static_cast<off_t>(offset));
   return done >= 0 && static_cast<std::size_t>(done) == length;
 }

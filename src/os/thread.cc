@@ -22,7 +22,7 @@ constexpr std::size_t kStackBytes = std::size_t{512} << 10;
 
 // glibc takes the thread-local storage of the program and its libraries from the stack. Only that
 // function knows how much it is; without it the thread has a stack of the usual size.
-int create(pthread_t& id, void* (*body)(void*), void* argument) {
+int create_thread(pthread_t& id, void* (*body)(void*), void* argument) {
   using MinimumOf = std::size_t (*)(const pthread_attr_t*);
   const auto minimum_of =
       reinterpret_cast<MinimumOf>(::dlsym(RTLD_DEFAULT, "__pthread_get_minstack"));
@@ -72,7 +72,7 @@ Result<Thread> Thread::start(std::function<void()> body) {
   // memory may cause them (os/user_memory.h).
   for (const int fault : {SIGSEGV, SIGBUS}) ::sigdelset(&all, fault);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  const int error = create(thread.id_, run, argument.get());
+  const int error = create_thread(thread.id_, run, argument.get());
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (error != 0) return Error{error, "cannot start a thread"};
   thread.running_ = true;
