@@ -38,6 +38,7 @@ constexpr std::array<NamedStat, kStats> kRows{{
     {Stat::kDatagramsNoPeer, "datagrams_no_peer"},
     {Stat::kDatagramsNoRoom, "datagrams_no_room"},
     {Stat::kDatagramsUnwanted, "datagrams_unwanted"},
+    {Stat::kDatagramsNoMemory, "datagrams_no_memory"},
     {Stat::kRelayDelivered, "relay_delivered"},
     {Stat::kRelayForwarded, "relay_forwarded"},
     {Stat::kRelayMalformed, "relay_malformed"},

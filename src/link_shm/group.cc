@@ -2,9 +2,12 @@
 // Which endpoints belong to a multicast group of this host, and how does a send reach all of them?
 #include "link_shm/group.h"
 
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <utility>
+
+#include "os/fd.h"
 
 namespace weft::shm {
 namespace {
@@ -83,21 +86,26 @@ Outbox* GroupOutbox::reach(const std::string& file, Member& member) {
     return member.box.get();
   }
   member.look_again = now + kLookAgain;
+  member.lacks_room = os::lacks_room(opened.error().code);
   os::SharedFile::remove_abandoned(sender_.directory + "/" + file);
   return nullptr;
 }
 
 link::Outcome GroupOutbox::send(const link::SendRequest& request) {
   if (watch_.changed()) read_members();
-  bool full = false;
+  link::Outcome all = link::Outcome::done();
   for (auto& [file, member] : members_) {
     Outbox* box = reach(file, member);
-    if (box == nullptr) continue;
+    if (box == nullptr) {
+      if (member.lacks_room) all = link::Outcome::failed(ENOSPC);
+      continue;
+    }
     const link::Outcome outcome = box->send(request);
-    if (outcome.state == link::Outcome::State::kAgain) full = true;
-    if (outcome.state == link::Outcome::State::kFailed) member.box.reset();
+    const bool lacks_room = os::lacks_room(outcome.error);
+    if (outcome.state == link::Outcome::State::kAgain || lacks_room) all = outcome;
+    if (outcome.state == link::Outcome::State::kFailed && !lacks_room) member.box.reset();
   }
-  return full ? link::Outcome::again() : link::Outcome::done();
+  return all;
 }
 
 link::PeerState GroupOutbox::check_peer(link::FlowSink& sink) {

@@ -4,13 +4,12 @@
 #include "link_shm/group.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 
+#include "os/descriptor_count_support.h"
 #include "test_support.h"
 
 namespace weft::shm {
@@ -125,29 +124,13 @@ TEST_P(GroupTest, AFileWithoutAnOwnerIsRemoved) {
   EXPECT_FALSE(std::filesystem::exists(path));
 }
 
-// No descriptor is to be had while it lives.
-class NoDescriptors {
- public:
-  NoDescriptors() {
-    EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &before_), 0);
-    const int next = ::dup(STDOUT_FILENO);
-    ::close(next);
-    const rlimit limit{static_cast<rlim_t>(next), before_.rlim_max};
-    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
-  }
-  ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
-
- private:
-  rlimit before_{};
-};
-
 TEST_P(GroupTest, AMemberIsFoundOnceThereAreDescriptorsForIt) {
   const auto membership = join(7001);
   // Nothing has changed for so long that the directory is not read again for that reason.
   std::filesystem::last_write_time(
       dir.path(), std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
   {
-    const NoDescriptors none;
+    const os::NoDescriptors none;
     EXPECT_EQ(send(), link::Outcome::State::kDone);
   }
   EXPECT_EQ(heard(), 0U);

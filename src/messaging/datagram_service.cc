@@ -3,9 +3,12 @@
 #include "messaging/datagram_service.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "base/warning.h"
 #include "messaging/message_sender.h"
 #include "messaging/peer_flows.h"
+#include "os/fd.h"
 #include "os/user_memory.h"
 
 namespace weft::messaging {
@@ -32,7 +35,8 @@ void make_datagram(SendCall& call, std::uint64_t group, const device::Completion
 }  // namespace
 
 void DatagramService::hand_over(link::Flow& flow, const SendCall& call) {
-  switch (flow.send(call).state) {
+  const link::Outcome outcome = flow.send(call);
+  switch (outcome.state) {
     case link::Outcome::State::kDone:
       if (call.may_linger && flow.ready()) reports_->ask_for_progress();
       break;
@@ -42,10 +46,17 @@ void DatagramService::hand_over(link::Flow& flow, const SendCall& call) {
       port_.stats().add(Stat::kDatagramsNoRoom);
       break;
     case link::Outcome::State::kFailed:
-      port_.stats().add(Stat::kDatagramsNoPeer);
-      if (call.tag == 0) flows_.lose(call.peer);
+      count_lost(outcome.error);
+      if (call.tag == 0 && !os::lacks_room(outcome.error)) flows_.lose(call.peer);
       break;
   }
+}
+
+void DatagramService::count_lost(int error) {
+  if (!os::lacks_room(error)) return port_.stats().add(Stat::kDatagramsNoPeer);
+  port_.stats().add(Stat::kDatagramsNoMemory);
+  if (!std::exchange(warned_, true))
+    warn("shared memory has no room for the queue of a peer: datagrams are lost");
 }
 
 int DatagramService::send(SendCall& call) {
@@ -57,7 +68,7 @@ int DatagramService::send(SendCall& call) {
     return sender_.fail(call.report, kDatagram, CounterEvent::kSend, EFAULT, 0);
   make_datagram(call, 0, reports_);
   if (flow == nullptr) {
-    port_.stats().add(Stat::kDatagramsNoPeer);
+    count_lost(error);
   } else {
     hand_over(*flow, call);
   }

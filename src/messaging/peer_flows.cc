@@ -6,6 +6,7 @@
 
 #include "device/device.h"
 #include "messaging/shared_port.h"
+#include "os/fd.h"
 
 namespace weft::messaging {
 namespace {
@@ -77,13 +78,16 @@ link::Flow* PeerFlows::connect_reliably(Peer& peer, const AddressVector::Address
 
 // Datagrams to an absent peer are dropped.
 link::Flow* PeerFlows::look_for(Peer& peer, const AddressVector::AddressEntry& entry, int& error) {
-  error = EHOSTUNREACH;
   const os::Time now = os::coarse_now();
+  error = peer.absence;
   if (peer.stamp == entry.stamp && now < peer.give_up) return nullptr;
   peer.stamp = entry.stamp;
   peer.give_up = now + kLookAgain;
   auto flow = port_.connect(entry.address);
-  if (!flow) return nullptr;
+  if (!flow) {
+    error = peer.absence = os::lacks_room(flow.error().code) ? ENOSPC : EHOSTUNREACH;
+    return nullptr;
+  }
   peer.flow = std::move(flow).value();
   return peer.flow.get();
 }

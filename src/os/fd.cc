@@ -21,6 +21,8 @@ void Fd::reset(int fd) {
 
 bool is_shortage(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM; }
 
+bool lacks_room(int error) { return error == ENOSPC || error == EDQUOT || error == EFBIG; }
+
 Error last_error(std::string_view what) {
   const int code = errno;
   char text[128];

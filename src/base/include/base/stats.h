@@ -44,10 +44,12 @@ enum class Stat : std::uint8_t {
   kAckTimeouts,
   // Packets that the kernel dropped because the buffer of a socket was full.
   kSocketOverflows,
-  // Datagrams sent to an absent peer, or to one without room; received without a receive.
+  // Datagrams sent to an absent peer, or to one without room; received without a receive; not sent
+  // for want of shared memory.
   kDatagramsNoPeer,
   kDatagramsNoRoom,
   kDatagramsUnwanted,
+  kDatagramsNoMemory,
   // Packets at port 4791: given to the port that looked, forwarded to another one, and dropped.
   kRelayDelivered,
   kRelayForwarded,

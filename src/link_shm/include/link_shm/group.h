@@ -30,7 +30,8 @@ class GroupOutbox final : public link::UnreliableFlow {
  public:
   GroupOutbox(const Sender& sender, const os::SocketAddress& group);
 
-  // Requests must have must_copy. kDone, or kAgain when at least one member had no room.
+  // Requests must have must_copy. kDone, or kAgain when at least one member had no room, or kFailed
+  // with ENOSPC when shared memory had none for its queue.
   link::Outcome send(const link::SendRequest& request) override;
   // Parts from members that are gone; the group itself is always there.
   link::PeerState check_peer(link::FlowSink& sink) override;
@@ -39,7 +40,8 @@ class GroupOutbox final : public link::UnreliableFlow {
   struct Member {
     os::SocketAddress address;
     std::unique_ptr<Outbox> box;
-    os::Time look_again{};  // not before that, when it was not there
+    os::Time look_again{};    // not before that, when it was not there
+    bool lacks_room = false;  // shared memory does: that is why
   };
 
   void read_members();

@@ -48,6 +48,7 @@ class DatagramService {
   };
 
   void hand_over(link::Flow& flow, const SendCall& call);
+  void count_lost(int error);
   Group* find_group(PeerIndex peer);
 
   device::CompletionQueue* const reports_;
@@ -55,6 +56,7 @@ class DatagramService {
   PeerFlows& flows_;
   MessageSender& sender_;
   std::vector<std::unique_ptr<Group>> groups_;  // in the order of their numbers; null: free
+  bool warned_ = false;                         // that shared memory has no room
 };
 
 }  // namespace weft::messaging

@@ -36,7 +36,8 @@ class PeerFlows {
   PeerFlows(const EndpointSetup& setup, SharedPort& port, Endpoint& endpoint, link::FlowSink& sink);
 
   // The flow to a peer, which may stay pending; null without one, with the reason in `error`:
-  // EINVAL for an unknown number; EHOSTUNREACH for a peer that is not there, and, unless datagrams
+  // EINVAL for an unknown number; ENOSPC where datagrams find no room in shared memory;
+  // EHOSTUNREACH for a peer that is not there, and, unless datagrams
   // are sent, has not come within Options::connect_timeout; kPollThenAgain until then; ENOTCONN and
   // ESHUTDOWN before and after the connection of a connected endpoint; others of
   // device::Port::connect().
@@ -105,6 +106,7 @@ class PeerFlows {
     // lookup.
     os::Time give_up{};
     bool died = false;  // the last process at this address, and no other one was found since
+    int absence = EHOSTUNREACH;  // for datagrams: why the last lookup found none
   };
 
   // The flow to an address that was taken out of the address vector.

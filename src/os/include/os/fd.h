@@ -38,6 +38,9 @@ class Fd {
 // same call may succeed later.
 bool is_shortage(int error);
 
+// True when an error says that a file system, or RLIMIT_FSIZE, has no room.
+bool lacks_room(int error);
+
 // The Error for the current errno: "what: text of errno".
 Error last_error(std::string_view what);
 

@@ -2,12 +2,14 @@
 // How does a test do what it may do only in a process of its own, such as having networks?
 #pragma once
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/capability.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +19,8 @@
 #include <fstream>
 #include <functional>
 #include <string>
+
+#include "os/fd.h"
 
 namespace weft::os {
 
@@ -57,13 +61,29 @@ inline bool enter_namespaces(int kinds) {
          write_text("/proc/self/uid_map", user + " " + user + " 1");
 }
 
-// Gives this process an empty /dev/shm and an empty /run of its own; false when it may not.
-inline bool enter_empty_directories() {
+// Gives this process an empty /dev/shm, with those options of tmpfs(5), and an empty /run of its
+// own; false when it may not.
+inline bool enter_empty_directories(const std::string& options = "size=16m") {
   return enter_namespaces(CLONE_NEWNS) &&
          ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
-         ::mount("none", "/dev/shm", "tmpfs", 0, "mode=1777") == 0 &&
+         ::mount("none", "/dev/shm", "tmpfs", 0, ("mode=1777," + options).c_str()) == 0 &&
          ::mount("none", "/run", "tmpfs", 0, "mode=0755") == 0;
 }
+
+// Keeps all room of a file system but `left` bytes while it lives.
+class FullFileSystem {
+ public:
+  explicit FullFileSystem(const std::string& directory, std::size_t left = 0) {
+    struct statvfs now {};
+    EXPECT_EQ(::statvfs(directory.c_str(), &now), 0);
+    const std::size_t bytes = now.f_bavail * now.f_frsize - left;
+    file_.reset(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+    EXPECT_EQ(::fallocate(file_.get(), 0, 0, static_cast<off_t>(bytes)), 0);
+  }
+
+ private:
+  Fd file_;
+};
 
 // False when this process may not do without its capabilities.
 inline bool give_up_capabilities() {
