@@ -2,6 +2,8 @@
 // What do all front ends of one process share?
 #include "device/device.h"
 
+#include "base/warning.h"
+#include "os/fd.h"
 #include "os/process_memory.h"
 #include "os/user_memory.h"
 #include "relay_engine.h"
@@ -28,24 +30,33 @@ Result<std::shared_ptr<RelayEngine>> Device::relay_engine() {
   return opened;
 }
 
+// Without a file of its table the process is reached over the network only; a shortage of
+// descriptors or memory would keep it from the network, too.
 Result<std::shared_ptr<Device>> Device::open(const std::string& base_directory) {
+  constexpr int kTries = 100;
   os::handle_user_faults();
-  auto directory = os::RuntimeDirectory::open(base_directory);
-  if (!directory) return directory.error();
-  auto regions = memory::RegionTable::create(directory.value().path());
-  if (!regions) return regions.error();
-  return std::shared_ptr<Device>(
-      new Device(std::move(directory).value(), std::move(regions).value()));
+  for (int i = 0;; ++i) {
+    auto directory = os::RuntimeDirectory::open(base_directory);
+    if (!directory) return directory.error();
+    auto regions = memory::RegionTable::create(directory.value().path());
+    if (regions) {
+      return std::shared_ptr<Device>(
+          new Device(std::move(directory).value(), std::move(regions).value()));
+    }
+    const Error& reason = regions.error();
+    // The last process that leaves a directory removes it: perhaps just before the table is in it.
+    if (reason.code == ENOENT && i < kTries) continue;
+    if (os::is_shortage(reason.code)) return reason;
+    auto nameless = memory::RegionTable::create({});
+    if (!nameless) return nameless.error();
+    return std::shared_ptr<Device>(
+        new Device(os::RuntimeDirectory::none(reason), std::move(nameless).value()));
+  }
 }
 
-// The last process that leaves a directory removes it: perhaps just before the table is in it.
-Result<std::shared_ptr<Device>> Device::open_persistently(const std::string& base_directory) {
-  constexpr int kTries = 100;
-  auto opened = open(base_directory);
-  for (int i = 1; i < kTries && !opened && opened.error().code == ENOENT; ++i) {
-    opened = open(base_directory);
-  }
-  return opened;
+void Device::warn_of_network(const Error& reason) {
+  if (warned_.test_and_set()) return;
+  warn("no shared memory, peers are reached over the network only: " + reason.message);
 }
 
 Result<std::shared_ptr<Device>> Device::get(const std::string& base_directory) {
@@ -57,7 +68,7 @@ Result<std::shared_ptr<Device>> Device::get(const std::string& base_directory) {
   const auto device = current.lock();
   if (device != nullptr && process == os::process_id()) return device;
   os::allow_memory_access_by_peers();
-  auto opened = open_persistently(base_directory);
+  auto opened = open(base_directory);
   if (opened) current = opened.value();
   process = os::process_id();
   return opened;

@@ -3,6 +3,7 @@
 #include "device/device.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,6 +11,9 @@
 #include <set>
 #include <thread>
 #include <vector>
+
+#include "os/descriptor_count_support.h"
+#include "os/own_process_support.h"
 
 namespace weft::device {
 namespace {
@@ -91,6 +95,65 @@ TEST_F(DeviceTest, ADirectoryThatOthersCanEnterIsRefused) {
   EXPECT_EQ(device.error().code, EACCES);
   std::filesystem::permissions(base_, std::filesystem::perms(0700));
   EXPECT_TRUE(Device::get(base_).ok());
+}
+
+// The device has no file, and serves its process all the same.
+void expect_a_nameless_device(const std::string& base, int reason) {
+  const auto device = Device::get(base);
+  ASSERT_TRUE(device.ok()) << device.error().message;
+  EXPECT_EQ(device.value()->directory(), "");
+  EXPECT_EQ(device.value()->no_directory().code, reason) << device.value()->no_directory().message;
+  const memory::RegionAttributes attributes{
+      .domain = DomainId{1}, .access = Access::kRemoteRead, .base = 4096, .length = 1, .key = {7}};
+  EXPECT_TRUE(device.value()->regions().add(attributes).ok());
+  const auto guard = memory::AccessGuard::attach(device.value()->regions_of_users());
+  ASSERT_TRUE(guard.ok()) << guard.error().message;
+  const RemoteRange range{0, 1, {7}};
+  EXPECT_TRUE(guard.value()->check_and_pin(DomainId{1}, Access::kRemoteRead, {&range, 1}).ok());
+  EXPECT_EQ(device.value()->stats().take("a port")->of(Stat::kRequests), 0U);
+}
+
+TEST(DeviceShortage, WithoutRoomForAFileThereIsANamelessDevice) {
+  os::in_own_process("a small /dev/shm", [] {
+    if (!os::enter_empty_directories()) return false;
+    ::unsetenv("WEFT_RUNTIME_DIR");
+    for (const char* base : {"", "/dev/shm/base"}) {
+      const os::FullFileSystem full("/dev/shm");
+      expect_a_nameless_device(base, ENOSPC);
+    }
+    EXPECT_NE(Device::get("").value()->directory(), "");
+    return true;
+  });
+}
+
+TEST(DeviceShortage, WithoutAnInodeForAFileThereIsANamelessDevice) {
+  os::in_own_process("a small /dev/shm", [] {
+    ::unsetenv("WEFT_RUNTIME_DIR");
+    for (const char* inodes : {"nr_inodes=1", "nr_inodes=2", "nr_inodes=3"}) {
+      if (!os::enter_empty_directories(inodes)) return false;
+      expect_a_nameless_device("", ENOSPC);
+    }
+    return true;
+  });
+}
+
+TEST_F(DeviceTest, UnderALimitOfFileSizesThereIsANamelessDevice) {
+  os::in_own_process("a limit", [this] {
+    const rlimit limit{100 * 1024, RLIM_INFINITY};
+    if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) return false;
+    expect_a_nameless_device(base_, EFBIG);
+    return true;
+  });
+}
+
+TEST_F(DeviceTest, WithoutADescriptorThereIsNoneUntilThereIsOne) {
+  {
+    const os::NoDescriptors none;
+    const auto device = Device::get(base_);
+    ASSERT_FALSE(device.ok());
+    EXPECT_EQ(device.error().code, EMFILE);
+  }
+  EXPECT_NE(get()->directory(), "");
 }
 
 TEST_F(DeviceTest, AForkedChildGetsADeviceOfItsOwn) {

@@ -20,6 +20,7 @@
 #include "link_udp/rd_endpoint.h"
 #include "link_udp/ud_endpoint.h"
 #include "mailbox_connections.h"
+#include "os/fd.h"
 #include "os/interfaces.h"
 #include "os/runtime_dir.h"
 #include "relay_engine.h"
@@ -34,6 +35,10 @@ using FlowResult = Result<std::unique_ptr<link::Flow>>;
 
 // Bytes that a control message may have at most; a longer one is not read.
 constexpr std::size_t kMaxControlBytes = 1024;
+
+// After an error of making a mailbox: the network serves in its place. A shortage of descriptors or
+// memory would keep the endpoint from the network, too.
+bool cannot_share(int error) { return error != EADDRINUSE && !os::is_shortage(error); }
 
 }  // namespace
 
@@ -226,15 +231,23 @@ Result<std::unique_ptr<Port>> Port::open(std::shared_ptr<Device> device, const l
                                          const PortSetup& setup) {
   auto wake = os::WakeSet::create();
   if (!wake) return wake.error();
-  const bool lacks_directory = device->directory().empty();
-  if (lacks_directory && !place.links.udp) return Error{EACCES, device->no_directory()};
-  const bool shares = place.links.shm && !lacks_directory;
+  bool shares = place.links.shm;
+  if (device->directory().empty()) {
+    if (!place.links.udp) return device->no_directory();
+    if (shares) device->warn_of_network(device->no_directory());
+    shares = false;
+  }
   std::unique_ptr<Port> port(
       new Port(device->stats().take(setup.name.text()), std::move(wake).value()));
   port->parts_ = std::make_unique<Parts>(std::move(device), setup, *port->stats_, port->wake_);
   Parts& parts = *port->parts_;
   Status opened;
   if (shares) opened = parts.open_mailbox(place.address, setup);
+  if (!opened && parts.mailbox == nullptr && place.links.udp && cannot_share(opened.error().code)) {
+    parts.device->warn_of_network(opened.error());
+    shares = false;
+    opened = {};
+  }
   if (opened && (!shares || place.links.udp)) opened = parts.open_network(place, setup);
   if (!opened) return opened.error();
   port->inbox_ = parts.join_inboxes();
@@ -306,6 +319,10 @@ FlowResult Port::connect(const os::SocketAddress& peer) {
   if (flow || links.size() == 1) return flow;
   if (flow.error().code == EPROTO) {
     warn_of_version(flow.error());
+    return links.back()->connect(peer);
+  }
+  if (os::lacks_room(flow.error().code) && os::has_listener(peer)) {
+    parts_->device->warn_of_network(flow.error());
     return links.back()->connect(peer);
   }
   if (!shm::means_absent(flow.error().code) || !parts_->is_elsewhere(peer)) return flow;

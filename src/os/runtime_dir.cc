@@ -117,9 +117,8 @@ Result<std::string> runtime_directory(const std::string& base) {
 
 Result<RuntimeDirectory> RuntimeDirectory::open(const std::string& base) {
   auto directory = runtime_directory(base);
-  if (!directory && chosen_base(base).empty()) {
-    return RuntimeDirectory({}, directory.error().message);
-  }
+  if (!directory && (chosen_base(base).empty() || lacks_room(directory.error().code)))
+    return none(directory.error());
   if (!directory) return directory.error();
   sweep(directory.value());
   sweep_others(directory.value());
@@ -128,7 +127,7 @@ Result<RuntimeDirectory> RuntimeDirectory::open(const std::string& base) {
 }
 
 RuntimeDirectory::RuntimeDirectory(RuntimeDirectory&& other) noexcept
-    : path_(std::exchange(other.path_, {})), problem_(std::exchange(other.problem_, {})) {}
+    : path_(std::exchange(other.path_, {})), problem_(std::move(other.problem_)) {}
 
 RuntimeDirectory::~RuntimeDirectory() {
   if (path_.empty()) return;

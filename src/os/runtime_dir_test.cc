@@ -221,7 +221,7 @@ TEST_F(RuntimeDirectoryTest, AProcessThatStartsAsTheLastOtherOneEndsHasTheDefaul
     leavers() = 1;
     const auto directory = RuntimeDirectory::open("");
     EXPECT_TRUE(directory.ok());
-    EXPECT_NE(directory.value().path(), "") << directory.value().problem();
+    EXPECT_NE(directory.value().path(), "") << directory.value().problem().message;
     return true;
   });
 }
@@ -239,7 +239,20 @@ TEST_F(RuntimeDirectoryTest, ThereIsNoneWhereAnotherUserHasTakenItsName) {
     const auto directory = RuntimeDirectory::open("");
     EXPECT_TRUE(directory.ok());
     EXPECT_EQ(directory.value().path(), "");
-    EXPECT_NE(directory.value().problem().find("/dev/shm/weft-"), std::string::npos);
+    EXPECT_NE(directory.value().problem().message.find("/dev/shm/weft-"), std::string::npos);
+    return true;
+  });
+}
+
+TEST_F(RuntimeDirectoryTest, ThereIsNoneWhereTheFileSystemHasNoRoom) {
+  in_own_process("a small /dev/shm", [&] {
+    if (!enter_empty_directories("nr_inodes=2")) return false;
+    EXPECT_EQ(::mkdir("/dev/shm/base", 0700), 0);
+    const auto directory = RuntimeDirectory::open("/dev/shm/base");
+    EXPECT_TRUE(directory.ok());
+    if (!directory.ok()) return true;
+    EXPECT_EQ(directory.value().path(), "");
+    EXPECT_EQ(directory.value().problem().code, ENOSPC);
     return true;
   });
 }

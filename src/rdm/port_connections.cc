@@ -42,7 +42,7 @@ Result<link::ConnectionNumber> PortConnections::accept(const link::ConnectionReq
                                                        link::ConnectionUser& user) {
   if (const Status fits = check_connection_data(data); !fits) return fits.error();
   LinkConnections* const link = link_by(carrier_of(request));
-  if (link == nullptr) return Error{EINVAL, "this port lacks the link of the request"};
+  if (link == nullptr) return Error{ENOSPC, "this port has no mailbox, by which the request came"};
   return link->accept(request, data, user);
 }
 

@@ -75,7 +75,8 @@ void print_environment_allows(const Options& options) {
   const std::string memory = why_no_memory_access();
   fmt::print("  memory of other processes  {}\n", memory.empty() ? "reachable" : memory);
   const auto directory = os::RuntimeDirectory::open(options.runtime_dir);
-  const std::string problem = directory ? directory.value().problem() : directory.error().message;
+  const std::string problem =
+      directory ? directory.value().problem().message : directory.error().message;
   fmt::print("  directory of shared files  {}\n",
              problem.empty() ? directory.value().path() : problem);
   const auto port = os::UdpPort::bind(

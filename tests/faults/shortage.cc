@@ -85,6 +85,7 @@ class AddressSpace final : public Limit {
 class FileSize final : public Limit {
  public:
   FileSize() : Limit(RLIMIT_FSIZE) {}
+  bool of_files() const override { return true; }
   std::span<const std::size_t> amounts() const override {
     static constexpr std::array<std::size_t, 9> kAmounts{
         0, 4 * kKiB, 64 * kKiB, 256 * kKiB, kMiB, 4 * kMiB, 16 * kMiB, 64 * kMiB, kPlenty};
@@ -98,6 +99,7 @@ class FileSystem final : public Shortage {
   explicit FileSystem(std::string directory) : directory_(std::move(directory)) {}
   ~FileSystem() override { umount2(directory_.c_str(), MNT_DETACH); }
   bool shared() const override { return true; }
+  bool of_files() const override { return true; }
   std::span<const std::size_t> amounts() const override {
     static constexpr std::array<std::size_t, 11> kAmounts{
         0,        4 * kKiB, 16 * kKiB, 64 * kKiB, 256 * kKiB, kMiB,

@@ -17,6 +17,8 @@ class Shortage {
   virtual std::span<const std::size_t> amounts() const = 0;
   // Whether others lack it, too: then they may give up first.
   virtual bool shared() const { return false; }
+  // Whether it is of files alone: then the network serves in their place, if it may.
+  virtual bool of_files() const { return false; }
   // From now on this process may take `amount` more than it has now.
   virtual void apply(std::size_t amount) = 0;
   // No limit any more.

@@ -164,10 +164,6 @@ int Domain::open(Fabric& fabric, const fi_info& info, fid_domain** domain, void*
     log_warning(FI_LOG_DOMAIN, "cannot open the device: {}", device.error().message);
     return fabric_status(device.error());
   }
-  if (options.links.shm && device.value()->directory().empty()) {
-    log_warning(FI_LOG_DOMAIN, "no shared memory, peers are reached over the network only: {}",
-                device.value()->no_directory());
-  }
   std::shared_ptr<device::ProgressThread> progress_thread;
   if (is_automatic(info) || options.links.udp) {
     auto thread = device::ProgressThread::get();

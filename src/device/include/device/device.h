@@ -25,7 +25,9 @@ class Device {
  public:
   // The device of this process, opened by the first call and closed when the last user lets go.
   // `base_directory` counts only in the call that opens it; empty: the default. Sweeps up after
-  // dead processes. Errors: those of os::RuntimeDirectory and memory::RegionTable::create().
+  // dead processes. It has no directory where the file of the region table cannot be made in one.
+  // Errors: those of os::RuntimeDirectory; EMFILE, ENFILE and ENOMEM of
+  // memory::RegionTable::create().
   static Result<std::shared_ptr<Device>> get(const std::string& base_directory);
 
   // Sweeps up once more, as this may be the last process, and removes the directory if it is.
@@ -38,7 +40,9 @@ class Device {
   // Where the shared files lie. Empty when there is no such place: peers are reached over the
   // network only then, and no_directory() says why.
   const std::string& directory() const { return directory_.path(); }
-  const std::string& no_directory() const { return directory_.problem(); }
+  const Error& no_directory() const { return directory_.problem(); }
+  // Warns that a link within the host is missing for that reason; once.
+  void warn_of_network(const Error& reason);
   // Registered memory, of all domains.
   memory::RegionTable& regions() { return *regions_; }
   // The same, for the parts of this process that access its memory.
@@ -58,7 +62,6 @@ class Device {
  private:
   Device(os::RuntimeDirectory directory, std::unique_ptr<memory::RegionTable> regions);
   static Result<std::shared_ptr<Device>> open(const std::string& base_directory);
-  static Result<std::shared_ptr<Device>> open_persistently(const std::string& base_directory);
 
   const os::RuntimeDirectory directory_;  // goes last: the others have files in it
   const std::shared_ptr<StatsFile> stats_;
@@ -68,6 +71,7 @@ class Device {
   std::mutex relay_engine_mutex_;
   std::weak_ptr<RelayEngine> relay_engine_;
   std::atomic<std::uint32_t> next_domain_{1};
+  std::atomic_flag warned_;
 };
 
 }  // namespace weft::device

@@ -50,9 +50,10 @@ struct PortSetup {
 // before their port. One thread at a time.
 class Port {
  public:
-  // Makes the port reachable at its place. Where the device has no directory, its place is the
-  // network alone; EACCES when that is not wanted. Other errors: those of shm::Mailbox::create(),
-  // of os::UdpSocket::over() and roce::PacketPort::open().
+  // Makes the port reachable at its place. Where the device has no directory, or no mailbox can be
+  // made, its place is the network alone, with a warning, or that reason is the error if the
+  // network is not wanted. Other errors: EADDRINUSE, EMFILE, ENFILE and ENOMEM of
+  // shm::Mailbox::create(), those of os::UdpSocket::over() and roce::PacketPort::open().
   static Result<std::unique_ptr<Port>> open(std::shared_ptr<Device> device,
                                             const link::Place& place, const PortSetup& setup);
   ~Port();
@@ -78,11 +79,11 @@ class Port {
   bool send_requests_again();
   // The time of a connection is over: check_connections() has something to do.
   bool connections_are_due() const;
-  // Opens the way to a peer: through shared memory to one that can be found and reached there, over
-  // the network to all others. Errors: ENOENT when no peer is there (yet), or that was not found
-  // out, EHOSTUNREACH when no link leads to that host, others of shm::Outbox::open(),
-  // udp::RdEndpoint::connect() and udp::UdEndpoint::connect(). Requests wait for the
-  // peer for Options::connect_timeout.
+  // Opens the way to a peer: through shared memory to one that can be found and reached there and
+  // has room for this one, over the network to all others. Errors: ENOENT when no peer is there
+  // (yet), or that was not found out, EHOSTUNREACH when no link leads to that host, others of
+  // shm::Outbox::open(), udp::RdEndpoint::connect() and udp::UdEndpoint::connect(). Requests wait
+  // for the peer for Options::connect_timeout.
   Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer);
   // After a port within the host was not found, with that errno: true when it may be on another
   // host, or on this one in a place that shares no files with this process.

@@ -24,10 +24,13 @@ Result<std::string> runtime_directory(const std::string& base);
 class RuntimeDirectory {
  public:
   // As runtime_directory(); removes files and directories that dead processes of this user left
-  // behind, also those of other namespaces. Where neither `base` nor $WEFT_RUNTIME_DIR is set and
-  // the default cannot be had, there is none. Another process may remove the directory again until
-  // a file is published in it: ENOENT then means that all has to be done once more.
+  // behind, also those of other namespaces. There is none where the file system has no room, and
+  // where neither `base` nor $WEFT_RUNTIME_DIR is set and the default cannot be had. Another
+  // process may remove the directory again until a file is published in it: ENOENT then means that
+  // all has to be done once more.
   static Result<RuntimeDirectory> open(const std::string& base);
+  // There is none, for that reason.
+  static RuntimeDirectory none(const Error& reason) { return {{}, reason}; }
   // Sweeps, and removes the directory if it is empty then. If the process ends before, that is done
   // when it does.
   ~RuntimeDirectory();
@@ -37,14 +40,14 @@ class RuntimeDirectory {
   // Empty when there is none.
   const std::string& path() const { return path_; }
   // Why there is none.
-  const std::string& problem() const { return problem_; }
+  const Error& problem() const { return problem_; }
 
  private:
-  RuntimeDirectory(std::string path, std::string problem)
+  RuntimeDirectory(std::string path, Error problem)
       : path_(std::move(path)), problem_(std::move(problem)) {}
 
   std::string path_;
-  std::string problem_;
+  Error problem_;
 };
 
 // Removes the shared files in `directory` whose owners are dead.
