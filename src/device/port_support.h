@@ -3,7 +3,6 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <chrono>
 #include <filesystem>
@@ -112,6 +111,15 @@ struct End final : link::InboxSink, link::FlowSink {
   int met = 0;
 };
 
+inline bool poll_until(std::initializer_list<End*> ends, const std::function<bool()>& done) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!done()) {
+    for (End* each : ends) each->poll();
+    if (std::chrono::steady_clock::now() > end) return false;
+  }
+  return true;
+}
+
 class PortTest : public testing::Test {
  protected:
   PortTest() {
@@ -123,23 +131,6 @@ class PortTest : public testing::Test {
     std::filesystem::remove_all(base_);
   }
 
-  static bool poll_until(std::initializer_list<End*> ends, const std::function<bool()>& done) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (!done()) {
-      for (End* each : ends) each->poll();
-      if (std::chrono::steady_clock::now() > end) return false;
-    }
-    return true;
-  }
-  // Whether that peer, which `one` sends to by `way`, ends with status 0.
-  static bool ends_well(pid_t peer, End& one, link::Flow& way) {
-    int status = -1;
-    const bool ended = poll_until({&one}, [&] {
-      way.progress(one);
-      return ::waitpid(peer, &status, WNOHANG) == peer;
-    });
-    return ended && status == 0;
-  }
   static std::size_t messages_at(const End& receiver) {
     std::size_t count = 0;
     for (const auto& [source, texts] : receiver.heard) count += texts.size();

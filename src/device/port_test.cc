@@ -41,6 +41,16 @@ namespace {
 
 using namespace port_testing;
 
+// Whether that peer, which `one` sends to by `way`, ends with status 0.
+bool ends_well(pid_t peer, End& one, link::Flow& way) {
+  int status = -1;
+  const bool ended = poll_until({&one}, [&] {
+    way.progress(one);
+    return ::waitpid(peer, &status, WNOHANG) == peer;
+  });
+  return ended && status == 0;
+}
+
 TEST_F(PortTest, PeersOfTheSameHostMeetInSharedMemory) {
   End one(device_, kBoth);
   End two(device_, kBoth);
