@@ -38,7 +38,7 @@ class PortShortageTest : public PortTest {
  protected:
   PortShortageTest() { device_.reset(); }
   static void expect_to_meet(End& one, End& two, bool over_the_network) {
-    const std::string large(kLarge, 'x');
+    static const std::string large(kLarge, 'x');  // outlives its retransmissions
     one.send(two, "hello");
     one.send(two, large);
     EXPECT_TRUE(poll_until({&one, &two}, [&] { return messages_at(two) == 2; }));

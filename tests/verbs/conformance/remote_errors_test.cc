@@ -259,8 +259,10 @@ TEST(ReadLimit, OfNoneRefusesReads) {
 TEST(RemoteMemory, ThatIsUnmappedIsAnOperationalError) {
   const std::size_t length = 8192;
   for (const auto opcode : {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD}) {
+    // Far from where the kernel would map something else in its place.
+    void* const far = reinterpret_cast<void*>(0x2000'0000'0000);
     void* const memory =
-        ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        ::mmap(far, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ASSERT_NE(memory, MAP_FAILED);
     Pair two;
     Owned<ibv_mr> region(ibv_reg_mr(two.b.pd(), memory, length, kAllRights));
