@@ -2,32 +2,20 @@
 // How does a module tell the user of something to be changed outside of the program?
 #include "base/warning.h"
 
-#include <mutex>
+#include <atomic>
 
 namespace weft {
 namespace {
 
-struct Warnings {
-  std::mutex mutex;
-  WarningSink sink;
-};
-
-// Never destroyed: other threads may warn while the process ends.
-Warnings& warnings() {
-  static auto* const warnings = new Warnings;
-  return *warnings;
-}
+// Without a lock, which a forked child might find held.
+constinit std::atomic<void (*)(const std::string&)> current{nullptr};
 
 }  // namespace
 
-void set_warning_sink(const WarningSink& sink) {
-  const std::lock_guard guard(warnings().mutex);
-  warnings().sink = sink;
-}
+void set_warning_sink(void (*sink)(const std::string& line)) { current = sink; }
 
 void warn(const std::string& line) {
-  const std::lock_guard guard(warnings().mutex);
-  if (warnings().sink) warnings().sink(line);
+  if (auto* const sink = current.load()) sink(line);
 }
 
 }  // namespace weft

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "capture/capture.h"
+#include "os/at_fork.h"
 #include "os/environment.h"
 #include "os/process_memory.h"
 
@@ -18,16 +19,15 @@ struct Current {
 };
 
 // Outlives every static destructor that closes a device.
-Current& current() {
-  static auto* const instance = new Current;
-  return *instance;
-}
+Current& current = *new Current;
+
+os::AtFork at_fork(3, current.mutex);
 
 // Programs may end without closing anything.
 struct AtExit {
   ~AtExit() {
-    const std::lock_guard guard(current().mutex);
-    if (current().capture != nullptr) current().capture->finish();
+    const std::lock_guard guard(current.mutex);
+    if (current.capture != nullptr) current.capture->finish();
   }
 };
 const AtExit at_exit;
@@ -55,12 +55,12 @@ std::shared_ptr<Capture> open_as_asked() {
 }  // namespace
 
 std::shared_ptr<Capture> Capture::of_process() {
-  const std::lock_guard guard(current().mutex);
-  if (current().process != os::process_id()) {
-    current().process = os::process_id();
-    current().capture = open_as_asked();
+  const std::lock_guard guard(current.mutex);
+  if (current.process != os::process_id()) {
+    current.process = os::process_id();
+    current.capture = open_as_asked();
   }
-  return current().capture;
+  return current.capture;
 }
 
 }  // namespace weft::capture

@@ -3,12 +3,28 @@
 #include "device/device.h"
 
 #include "base/warning.h"
+#include "os/at_fork.h"
 #include "os/fd.h"
 #include "os/process_memory.h"
 #include "os/user_memory.h"
 #include "relay_engine.h"
 
 namespace weft::device {
+namespace {
+
+// The one device of this process.
+struct CurrentDevice {
+  std::mutex mutex;
+  std::weak_ptr<Device> device;
+  pid_t process = 0;
+};
+
+// Outlives every static destructor.
+CurrentDevice& current = *new CurrentDevice;
+
+os::AtFork at_fork(5, current.mutex);
+
+}  // namespace
 
 Device::Device(os::RuntimeDirectory directory, std::unique_ptr<memory::RegionTable> regions)
     : directory_(std::move(directory)),
@@ -60,17 +76,14 @@ void Device::warn_of_network(const Error& reason) {
 }
 
 Result<std::shared_ptr<Device>> Device::get(const std::string& base_directory) {
-  static std::mutex mutex;
-  static std::weak_ptr<Device> current;
-  static pid_t process = 0;
-  const std::lock_guard guard(mutex);
+  const std::lock_guard guard(current.mutex);
   // A forked child needs a device of its own: the inherited one shows the parent's memory.
-  const auto device = current.lock();
-  if (device != nullptr && process == os::process_id()) return device;
+  const auto device = current.device.lock();
+  if (device != nullptr && current.process == os::process_id()) return device;
   os::allow_memory_access_by_peers();
   auto opened = open(base_directory);
-  if (opened) current = opened.value();
-  process = os::process_id();
+  if (opened) current.device = opened.value();
+  current.process = os::process_id();
   return opened;
 }
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/warning.h"
+#include "base/heard_warnings_support.h"
 #include "device/port.h"
 #include "os/own_process_support.h"
 #include "port_support.h"
@@ -18,18 +18,14 @@ namespace {
 
 using namespace port_testing;
 
-// Two endpoints and their device in a /dev/shm of this process. `body` gets what it is to be warned
-// of.
-void in_small_memory(
-    const std::function<void(const std::shared_ptr<Device>&, std::vector<std::string>&)>& body) {
+// Two endpoints and their device in a /dev/shm of this process.
+void in_small_memory(const std::function<void(const std::shared_ptr<Device>&)>& body) {
   os::in_own_process("a small /dev/shm", [&] {
     if (!os::enter_empty_directories()) return false;
-    std::vector<std::string> warnings;
-    set_warning_sink([&](const std::string& line) { warnings.push_back(line); });
+    const HeardWarnings warnings;
     const auto device = Device::get("/dev/shm/weft");
     EXPECT_TRUE(device.ok());
-    if (device.ok()) body(device.value(), warnings);
-    set_warning_sink(nullptr);
+    if (device.ok()) body(device.value());
     return true;
   });
 }
@@ -44,32 +40,31 @@ class PortShortageTest : public PortTest {
     EXPECT_TRUE(poll_until({&one, &two}, [&] { return messages_at(two) == 2; }));
     EXPECT_EQ(one.to(two).process() == 0, over_the_network);
   }
-  static void expect_one(const std::vector<std::string>& warnings) {
-    ASSERT_EQ(warnings.size(), 1U);
-    EXPECT_NE(warnings[0].find("network"), std::string::npos) << warnings[0];
-    EXPECT_NE(warnings[0].find("No space left"), std::string::npos) << warnings[0];
+  static void expect_one_warning() {
+    ASSERT_EQ(HeardWarnings::lines.size(), 1U);
+    const std::string& line = HeardWarnings::lines[0];
+    EXPECT_NE(line.find("network"), std::string::npos) << line;
+    EXPECT_NE(line.find("No space left"), std::string::npos) << line;
   }
 };
 
 TEST_F(PortShortageTest, WithoutRoomForTheTablePeersMeetOverTheNetwork) {
   os::in_own_process("a small /dev/shm", [&] {
     if (!os::enter_empty_directories("nr_inodes=1")) return false;
-    std::vector<std::string> warnings;
-    set_warning_sink([&](const std::string& line) { warnings.push_back(line); });
+    const HeardWarnings warnings;
     const auto device = Device::get("/dev/shm/weft").value();
     {
       End one(device, kBoth);
       End two(device, kBoth);
       expect_to_meet(one, two, true);
     }
-    set_warning_sink(nullptr);
-    expect_one(warnings);
+    expect_one_warning();
     return true;
   });
 }
 
 TEST_F(PortShortageTest, WithoutRoomForAMailboxAnEndpointIsMetOverTheNetwork) {
-  in_small_memory([](const auto& device, auto& warnings) {
+  in_small_memory([](const auto& device) {
     End early(device, kBoth);
     const os::FullFileSystem full("/dev/shm");
     End one(device, kBoth);
@@ -77,7 +72,7 @@ TEST_F(PortShortageTest, WithoutRoomForAMailboxAnEndpointIsMetOverTheNetwork) {
     expect_to_meet(one, two, true);
     expect_to_meet(one, early, true);
     expect_to_meet(early, two, true);
-    expect_one(warnings);
+    expect_one_warning();
     const auto socket = std::move(os::UdpPort::bind(os::loopback(0))).value();
     PortSetup options;
     options.name = socket.address();
@@ -88,14 +83,14 @@ TEST_F(PortShortageTest, WithoutRoomForAMailboxAnEndpointIsMetOverTheNetwork) {
 }
 
 TEST_F(PortShortageTest, WithoutRoomForItsQueueAPeerIsMetOverTheNetwork) {
-  in_small_memory([](const auto& device, auto& warnings) {
+  in_small_memory([](const auto& device) {
     End one(device, kBoth);
     End two(device, kBoth);
     End near(device, kShm);
     {
       const os::FullFileSystem full("/dev/shm");
       expect_to_meet(one, two, true);
-      expect_one(warnings);
+      expect_one_warning();
       const auto way = one.port->connect(near.socket.address());
       EXPECT_FALSE(way.ok()) << "it is not in the network";
     }
@@ -104,14 +99,14 @@ TEST_F(PortShortageTest, WithoutRoomForItsQueueAPeerIsMetOverTheNetwork) {
 }
 
 TEST_F(PortShortageTest, AnAddressInUseIsNoLackOfRoom) {
-  in_small_memory([](const auto& device, auto& warnings) {
+  in_small_memory([](const auto& device) {
     const End one(device, kBoth);
     PortSetup options;
     options.name = one.socket.address();
     const auto other = Port::open(device, {one.socket, kBoth}, options);
     ASSERT_FALSE(other.ok());
     EXPECT_EQ(other.error().code, EADDRINUSE);
-    EXPECT_TRUE(warnings.empty());
+    EXPECT_TRUE(HeardWarnings::lines.empty());
   });
 }
 

@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "base/warning.h"
+#include "base/heard_warnings_support.h"
 #include "device/device.h"
 #include "joint_inbox.h"
 #include "link/place.h"
@@ -199,8 +199,7 @@ TEST_F(PortTest, OnlyPeersReachedOverTheNetworkAreMetThere) {
 
 // Two builds of Weft on one host.
 TEST_F(PortTest, APeerWithAMailboxOfAnotherVersionIsReachedOverTheNetwork) {
-  std::vector<std::string> warnings;
-  set_warning_sink([&](const std::string& line) { warnings.push_back(line); });
+  const HeardWarnings warnings;
   End one(device_, kBoth);
   End other(device_, kBoth);
   const auto path = shm::mailbox_path(device_->directory(), other.socket.address());
@@ -212,9 +211,9 @@ TEST_F(PortTest, APeerWithAMailboxOfAnotherVersionIsReachedOverTheNetwork) {
   one.send(other, "again");
   ASSERT_TRUE(poll_until({&one, &other}, [&] { return messages_at(other) == 2; }));
   EXPECT_EQ(one.met, 1) << "over the network";
-  set_warning_sink(nullptr);
-  ASSERT_EQ(warnings.size(), 1U);
-  EXPECT_NE(warnings[0].find("another version"), std::string::npos) << warnings[0];
+  ASSERT_EQ(HeardWarnings::lines.size(), 1U);
+  const std::string& line = HeardWarnings::lines[0];
+  EXPECT_NE(line.find("another version"), std::string::npos) << line;
 }
 
 TEST_F(PortTest, ARejectedSourceIsNotifiedOverEitherLink) {

@@ -6,6 +6,8 @@
 #include <new>
 #include <utility>
 
+#include "os/at_fork.h"
+
 namespace weft::device {
 namespace {
 
@@ -35,15 +37,9 @@ struct ProgressThread::Forks {
   std::weak_ptr<ProgressThread> current;
   ProgressThread* live = nullptr;
 
-  // Outlives every static destructor.
-  static Forks& heeded() {
-    static Forks* const forks = [] {
-      os::at_fork([] { heeded().before(); }, [] { heeded().in_parent(); },
-                  [] { heeded().in_child(); });
-      return new Forks;
-    }();
-    return *forks;
-  }
+  static Forks& heeded;
+  static os::AtFork at_fork;
+
   void before() {
     mutex.lock();
     if (live == nullptr) return;
@@ -71,8 +67,13 @@ struct ProgressThread::Forks {
   }
 };
 
+// Outlives every static destructor.
+ProgressThread::Forks& ProgressThread::Forks::heeded = *new Forks;
+os::AtFork ProgressThread::Forks::at_fork(
+    5, [] { heeded.before(); }, [] { heeded.in_parent(); }, [] { heeded.in_child(); });
+
 Result<std::shared_ptr<ProgressThread>> ProgressThread::get() {
-  Forks& forks = Forks::heeded();
+  Forks& forks = Forks::heeded;
   const std::lock_guard guard(forks.mutex);
   if (auto present = forks.current.lock()) return present;
   auto event = os::Event::create();
@@ -97,7 +98,7 @@ Status ProgressThread::start() {
 
 ProgressThread::~ProgressThread() {
   {
-    Forks& forks = Forks::heeded();
+    Forks& forks = Forks::heeded;
     const std::lock_guard guard(forks.mutex);
     if (forks.live == this) forks.live = nullptr;
   }

@@ -2,19 +2,17 @@
 // How is an endpoint's mailbox found, and how does an endpoint present itself?
 #include "link_shm/names.h"
 
+#include "os/at_fork.h"
 #include "os/process_memory.h"
 #include "os/runtime_dir.h"
-#include "os/thread.h"
 
 namespace weft::shm {
 namespace {
 
 // A forked child has the addresses of its parent and of its siblings, but a value of its own: while
 // it tries the lock of a slot whose sender has died, its id must not pass for the sender's.
-std::uint64_t probe_value = [] {
-  os::at_fork(nullptr, nullptr, [] { probe_value = os::random_number(); });
-  return os::random_number();
-}();
+std::uint64_t probe_value = os::random_number();
+os::AtFork at_fork(3, [] { probe_value = os::random_number(); });
 
 }  // namespace
 

@@ -5,8 +5,8 @@
 #include <atomic>
 #include <bit>
 
+#include "os/at_fork.h"
 #include "os/runtime_dir.h"
-#include "os/thread.h"
 
 namespace weft::memory {
 namespace {
@@ -27,15 +27,10 @@ struct KeySequence {
   std::atomic<std::uint64_t> count{0};
 };
 
-KeySequence& sequence() {
-  // Never destroyed: programs may register memory until they end.
-  static auto* const instance = [] {
-    // The child has one thread, which is in fork(2).
-    os::at_fork(nullptr, nullptr, [] { sequence().cipher = random_cipher(); });
-    return new KeySequence;
-  }();
-  return *instance;
-}
+// Never destroyed: programs may register memory until they end.
+KeySequence& sequence = *new KeySequence;
+
+os::AtFork at_fork(2, [] { sequence.cipher = random_cipher(); });
 
 }  // namespace
 
@@ -64,10 +59,9 @@ std::uint64_t KeyCipher::encrypt(std::uint64_t block) const {
 }
 
 RegionKey next_provider_key() {
-  KeySequence& keys = sequence();
   for (;;) {
-    const std::uint64_t count = keys.count.fetch_add(1, std::memory_order_relaxed);
-    const std::uint64_t key = keys.cipher.encrypt(count);
+    const std::uint64_t count = sequence.count.fetch_add(1, std::memory_order_relaxed);
+    const std::uint64_t key = sequence.cipher.encrypt(count);
     // FI_KEY_NOTAVAIL, and what programs take for "no key".
     if (key != 0 && key != ~std::uint64_t{0}) return RegionKey{key};
   }

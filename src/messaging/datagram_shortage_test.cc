@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "base/warning.h"
+#include "base/heard_warnings_support.h"
 #include "messaging/endpoint.h"
 #include "os/own_process_support.h"
 #include "test_support.h"
@@ -18,14 +18,7 @@ constexpr int kCount = 10;
 
 // Two endpoints in a /dev/shm of their own. The network does not lead to either.
 struct ShortageOfMemory {
-  ShortageOfMemory() {
-    set_warning_sink([this](const std::string& line) { warnings.push_back(line); });
-  }
-  ~ShortageOfMemory() { set_warning_sink(nullptr); }
-  ShortageOfMemory(const ShortageOfMemory&) = delete;
-  ShortageOfMemory& operator=(const ShortageOfMemory&) = delete;
-
-  std::vector<std::string> warnings;
+  const HeardWarnings warnings;
   Surroundings setup = [] {
     Surroundings wanted{std::move(device::Device::get("/dev/shm/weft")).value()};
     wanted.service = link::Service::kDatagram;
@@ -75,9 +68,10 @@ struct ShortageOfMemory {
     const Stats& stats = one.endpoint->stats();
     EXPECT_EQ(stats.of(Stat::kDatagramsNoMemory), static_cast<std::uint64_t>(count));
     EXPECT_EQ(stats.of(Stat::kDatagramsNoPeer), 0U);
-    EXPECT_EQ(warnings.size(), 1U);
-    if (warnings.empty()) return;
-    EXPECT_NE(warnings[0].find("datagrams are lost"), std::string::npos) << warnings[0];
+    EXPECT_EQ(HeardWarnings::lines.size(), 1U);
+    if (HeardWarnings::lines.empty()) return;
+    const std::string& line = HeardWarnings::lines[0];
+    EXPECT_NE(line.find("datagrams are lost"), std::string::npos) << line;
   }
 };
 

@@ -3,7 +3,6 @@
 #include "os/shared_file.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -16,10 +15,13 @@
 
 #include "base/types.h"
 #include "direct_calls.h"
+#include "os/at_fork.h"
 #include "os/cancellation.h"
 
 namespace weft::os {
 namespace {
+
+constexpr unsigned kRank = 1;
 
 using Identity = std::pair<dev_t, ino_t>;
 
@@ -40,16 +42,12 @@ struct OpenFiles {
   }
 };
 
+// Outlives every static destructor that closes a file.
 OpenFiles& open_files() {
-  // Outlives every static destructor that closes a file; never locked at the moment of a fork.
-  static auto* instance = [] {
-    static auto* files = new OpenFiles;
-    ::pthread_atfork([] { files->mutex.lock(); }, [] { files->mutex.unlock(); },
-                     [] { files->mutex.unlock(); });
-    return files;
-  }();
-  return *instance;
+  static auto* const files = new OpenFiles;
+  return *files;
 }
+AtFork at_fork(kRank, open_files().mutex);
 
 // Programs may end without closing anything: what they shared must not stay behind.
 struct Janitor {
@@ -113,8 +111,6 @@ Result<Fd> open_name(const std::string& path, struct stat& info) {
 
 SharedFile::SharedFile(Fd fd, std::string path)
     : fd_(std::move(fd)), path_(std::move(path)), process_(::getpid()) {}
-
-void SharedFile::heed_forks() { open_files(); }
 
 bool SharedFile::inherited() const { return process_ != ::getpid(); }
 

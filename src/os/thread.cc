@@ -10,7 +10,6 @@
 
 #include "os/barrier.h"
 #include "os/cancellation.h"
-#include "os/shared_file.h"
 
 namespace weft::os {
 
@@ -79,12 +78,6 @@ Result<Thread> Thread::start(std::function<void()> body) {
   static_cast<void>(argument.release());  // run() has it
   ::pthread_setname_np(thread.id_, "weft");
   return thread;
-}
-
-void at_fork(void (*prepare)(), void (*parent)(), void (*child)()) {
-  // Before a fork handlers run in the opposite order: the last one registered locks first.
-  SharedFile::heed_forks();
-  ::pthread_atfork(prepare, parent, child);
 }
 
 }  // namespace weft::os

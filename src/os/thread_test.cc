@@ -67,21 +67,5 @@ TEST(CountThreads, DoesNotCountOneThatWasJoined) {
   }
 }
 
-int prepared = 0;
-int left_parent = 0;
-int left_child = 0;
-
-TEST(AtFork, HandlersRunAroundEachFork) {
-  at_fork([] { ++prepared; }, [] { ++left_parent; }, [] { ++left_child; });
-  const pid_t child = fork();
-  if (child == 0) _exit(prepared == 1 && left_child == 1 && left_parent == 0 ? 0 : 1);
-  int status = -1;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
-  EXPECT_EQ(prepared, 1);
-  EXPECT_EQ(left_parent, 1);
-  EXPECT_EQ(left_child, 0);
-}
-
 }  // namespace
 }  // namespace weft::os

@@ -9,8 +9,8 @@
 #include <thread>
 #include <utility>
 
+#include "os/at_fork.h"
 #include "os/runtime_dir.h"
-#include "os/thread.h"
 #include "os/user_memory.h"
 #include "roce/path.h"
 
@@ -64,20 +64,7 @@ Result<std::vector<os::UdpSocket>> bind_any_number() {
 // program does not post any more (ReplyForecast).
 class LivePorts {
  public:
-  // Outlives every static destructor.
-  static LivePorts& instance() {
-    static LivePorts* const ports = [] {
-      std::atexit([] { instance().finish(); });
-      os::at_fork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); },
-                  [] { instance().mutex_.unlock(); });
-      return new LivePorts;
-    }();
-    return *ports;
-  }
-  void add(QpPort& port) {
-    const std::lock_guard guard(mutex_);
-    ports_.push_back(&port);
-  }
+  void add(QpPort& port);
   void remove(QpPort& port) {
     const std::lock_guard guard(mutex_);
     std::erase(ports_, &port);
@@ -92,8 +79,18 @@ class LivePorts {
   }
 
   std::mutex mutex_;
+  os::AtFork at_fork_{6, mutex_};
   std::vector<QpPort*> ports_;
 };
+
+// Outlives every static destructor.
+LivePorts& live_ports = *new LivePorts;
+
+void LivePorts::add(QpPort& port) {
+  const std::lock_guard guard(mutex_);
+  [[maybe_unused]] static const int asked = std::atexit([] { live_ports.finish(); });
+  ports_.push_back(&port);
+}
 
 }  // namespace
 
@@ -114,7 +111,7 @@ Result<std::shared_ptr<QpPort>> QpPort::create(std::shared_ptr<device::Device> d
 
 void QpPort::begin() {
   thread_->attach(*this);
-  LivePorts::instance().add(*this);
+  live_ports.add(*this);
 }
 
 Result<std::shared_ptr<QpPort>> QpPort::open(std::shared_ptr<device::Device> device) {
@@ -141,7 +138,7 @@ Result<std::shared_ptr<QpPort>> QpPort::open_for_managers(std::shared_ptr<device
 }
 
 QpPort::~QpPort() {
-  LivePorts::instance().remove(*this);
+  live_ports.remove(*this);
   if (thread_ != nullptr && !origin_.inherited()) thread_->detach(*this);
 }
 

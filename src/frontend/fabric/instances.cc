@@ -4,36 +4,42 @@
 
 #include <utility>
 
+#include "os/at_fork.h"
+
 namespace weft::fabric {
 
-struct Instances::Listed {
+namespace {
+
+struct Listed {
   std::mutex mutex;
+  os::AtFork at_fork{7, mutex};
   std::list<Instance> entries;
 };
 
 // Never destroyed: programs close their objects when they like, static ones' destructors included.
-Instances::Listed& Instances::all() {
-  static Listed* const listed = new Listed;
-  return *listed;
+Listed& listed = *new Listed;
+
+// A forked child may use its parent's fabrics, but not their domains.
+template <class Wanted>
+std::optional<Instance> first(const Wanted& wanted) {
+  const std::lock_guard guard(listed.mutex);
+  for (const Instance& instance : listed.entries) {
+    const bool is_parents = instance.domain != nullptr && instance.origin.inherited();
+    if (!is_parents && wanted(instance)) return instance;
+  }
+  return std::nullopt;
 }
 
+}  // namespace
+
 Instances::Listing::Listing(Instance instance) {
-  const std::lock_guard guard(all().mutex);
-  entry_ = all().entries.insert(all().entries.end(), std::move(instance));
+  const std::lock_guard guard(listed.mutex);
+  entry_ = listed.entries.insert(listed.entries.end(), std::move(instance));
 }
 
 Instances::Listing::~Listing() {
-  const std::lock_guard guard(all().mutex);
-  all().entries.erase(entry_);
-}
-
-template <class Wanted>
-std::optional<Instance> Instances::first(const Wanted& wanted) {
-  const std::lock_guard guard(all().mutex);
-  for (const Instance& instance : all().entries) {
-    if (wanted(instance)) return instance;
-  }
-  return std::nullopt;
+  const std::lock_guard guard(listed.mutex);
+  listed.entries.erase(entry_);
 }
 
 std::optional<Instance> Instances::find(const fid_fabric* fabric) {

@@ -9,6 +9,8 @@
 #include <optional>
 #include <string>
 
+#include "os/origin.h"
+
 namespace weft::fabric {
 
 // An open fabric, or an open domain.
@@ -18,10 +20,12 @@ struct Instance {
   std::string fabric_name;
   std::string domain_name;
   fi_domain_attr attributes{};  // those that the domain was opened with; no pointer in it is set
+  os::Origin origin{};
 };
 
-// Those of this process, in the order in which they were opened. Any thread. An object that a
-// program names is looked up here and not looked into: it may have been closed.
+// Those of this process and the fabrics of its parents, in the order in which they were opened. Any
+// thread. An object that a program names is looked up here and not looked into: it may have been
+// closed.
 class Instances {
  public:
   // Lists an instance as long as it lives.
@@ -42,12 +46,6 @@ class Instances {
   // The one that was opened first of that name, or null.
   static fid_fabric* first_fabric(const std::string& name);
   static fid_domain* first_domain(const std::string& fabric_name, const std::string& name);
-
- private:
-  struct Listed;
-  static Listed& all();
-  template <class Wanted>
-  static std::optional<Instance> first(const Wanted& wanted);
 };
 
 }  // namespace weft::fabric

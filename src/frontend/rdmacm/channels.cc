@@ -14,13 +14,13 @@ namespace weft::rdmacm {
 
 void retire(std::shared_ptr<CmChannel> channel) {
   constexpr std::size_t kMost = 16;
-  static auto& retired = *new std::deque<std::shared_ptr<CmChannel>>;
   {
     const MutexLock guard(channel->space().lock());
     channel->close();
   }
   std::shared_ptr<CmChannel> oldest;  // ends without the mutex
   const std::lock_guard guard(process_mutex());
+  static auto& retired = *new std::deque<std::shared_ptr<CmChannel>>;
   retired.push_back(std::move(channel));
   if (retired.size() <= kMost) return;
   oldest = std::move(retired.front());

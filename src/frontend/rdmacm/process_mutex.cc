@@ -2,18 +2,18 @@
 // How does a forked child find the objects of the process in order?
 #include "process_mutex.h"
 
-#include "os/thread.h"
+#include "os/at_fork.h"
 
 namespace weft::rdmacm {
+namespace {
 
 // Outlives every static destructor.
-std::mutex& process_mutex() {
-  static std::mutex* const mutex = [] {
-    os::at_fork([] { process_mutex().lock(); }, [] { process_mutex().unlock(); },
-                [] { process_mutex().unlock(); });
-    return new std::mutex;
-  }();
-  return *mutex;
-}
+constinit std::mutex mutex;
+
+os::AtFork at_fork(9, mutex);
+
+}  // namespace
+
+std::mutex& process_mutex() { return mutex; }
 
 }  // namespace weft::rdmacm

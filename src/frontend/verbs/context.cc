@@ -9,7 +9,7 @@ namespace weft::verbs {
 
 VerbsContext::VerbsContext(VerbsDevice& device, std::shared_ptr<device::Device> core,
                            std::unique_ptr<device::EventChannel> events, os::Event command)
-    : device_(DeviceRegistry::instance().state_of(device)),
+    : device_(DeviceRegistry::instance.state_of(device)),
       core_(std::move(core)),
       ports_(core_),
       events_(std::move(events)),

@@ -6,8 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "operations.h"
@@ -64,6 +66,30 @@ TEST_F(Devices, AreListedAndOpenedInAForkedChildToo) {
   int status = -1;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
+}
+
+TEST_F(Devices, AreOpenedInAChildThatIsForkedBesideAThreadThatOpensThem) {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "gcc 12's sanitizers do not bring their own locks through a fork with threads";
+#endif
+  ibv_device* const device = list().front();
+  std::atomic<bool> stop{false};
+  std::thread other([&] {
+    while (!stop) EXPECT_EQ(ibv_close_device(ibv_open_device(device)), 0);
+  });
+  for (int round = 0; round < 16 && !HasFailure(); ++round) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(30);
+      ibv_context* const context = ibv_open_device(device);
+      ::_exit(context != nullptr && ibv_close_device(context) == 0 ? 0 : 1);
+    }
+    int status = -1;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  stop = true;
+  other.join();
 }
 
 class OpenDevice : public Devices {

@@ -8,6 +8,7 @@
 #include "boundary.h"
 #include "context.h"
 #include "operations.h"
+#include "os/at_fork.h"
 
 using weft::Result;
 using weft::verbs::VerbsContext;
@@ -15,13 +16,15 @@ using weft::verbs::VerbsDevice;
 
 namespace {
 
+constinit std::mutex mutex;
+weft::os::AtFork at_fork(8, mutex);
+
 // rdma-core closes a device beside objects that are left, and perftest leaves a completion queue.
 // Here the context goes with a later close after its last object. Never destroyed: programs close
 // devices at any time.
 void close_when_unused(std::unique_ptr<VerbsContext> context) {
-  static std::mutex mutex;
-  static auto& closed = *new std::vector<std::unique_ptr<VerbsContext>>;
   const std::lock_guard guard(mutex);
+  static auto& closed = *new std::vector<std::unique_ptr<VerbsContext>>;
   closed.push_back(std::move(context));
   std::erase_if(closed, [](const auto& each) { return !each->uses().in_use(); });
 }

@@ -59,15 +59,8 @@ VerbsDevice::VerbsDevice(std::shared_ptr<const DeviceState> state, const std::st
   memory_.operations = &kOperations;
 }
 
-DeviceRegistry::DeviceRegistry() {
-  ::pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); },
-                   [] { instance().mutex_.unlock(); });
-}
-
-DeviceRegistry& DeviceRegistry::instance() {
-  static DeviceRegistry* const registry = new DeviceRegistry;
-  return *registry;
-}
+// Outlives every static destructor.
+DeviceRegistry& DeviceRegistry::instance = *new DeviceRegistry;
 
 VerbsDevice& DeviceRegistry::entry_for(std::shared_ptr<const DeviceState> state) {
   const auto found = std::ranges::find_if(devices_, [&](const auto& each) {
@@ -111,7 +104,7 @@ using weft::verbs::VerbsDevice;
 // An array that ibv_free_device_list() gives back with free(3).
 Result<ibv_device**> make_list(int* count) {
   if (count != nullptr) *count = 0;
-  const auto devices = DeviceRegistry::instance().list();
+  const auto devices = DeviceRegistry::instance.list();
   if (!devices) return devices.error();
   const std::size_t length = devices.value().size();
   auto** list = static_cast<ibv_device**>(std::calloc(length + 1, sizeof(void*)));

@@ -10,6 +10,7 @@
 #include "abi.h"
 #include "base/result.h"
 #include "device/offered_devices.h"
+#include "os/at_fork.h"
 #include "os/interface_identity.h"
 #include "verbs/gid_table.h"
 
@@ -64,7 +65,7 @@ class VerbsDevice {
 // compare pointers and open a device after they gave the list back. Any thread, and after fork(2).
 class DeviceRegistry {
  public:
-  static DeviceRegistry& instance();
+  static DeviceRegistry& instance;
 
   // Those that there are now, in the order of their numbers. Errors: os::usable_interfaces().
   Result<std::vector<VerbsDevice*>> list();
@@ -72,10 +73,11 @@ class DeviceRegistry {
   std::shared_ptr<const DeviceState> state_of(const VerbsDevice& device);
 
  private:
-  DeviceRegistry();
+  DeviceRegistry() = default;
   VerbsDevice& entry_for(std::shared_ptr<const DeviceState> state);
 
-  std::mutex mutex_;  // held over fork(2) by its handlers
+  std::mutex mutex_;
+  os::AtFork at_fork_{8, mutex_};
   std::vector<std::unique_ptr<VerbsDevice>> devices_;
 };
 

@@ -9,6 +9,7 @@
 
 #include "boundary.h"
 #include "operations.h"
+#include "os/at_fork.h"
 #include "os/file_identity.h"
 
 namespace weft::verbs {
@@ -16,23 +17,20 @@ namespace {
 
 // The domains of this process that belong to a file.
 struct XrcFiles {
-  Mutex mutex;
-  std::map<os::FileIdentity, std::weak_ptr<XrcDomain>> domains WEFT_GUARDED_BY(mutex);
-
-  // Outlives every static destructor.
-  static XrcFiles& instance() {
-    static auto* const files = new XrcFiles;
-    return *files;
-  }
+  std::mutex mutex;
+  os::AtFork at_fork{8, mutex};
+  std::map<os::FileIdentity, std::weak_ptr<XrcDomain>> domains;
 };
+
+// Outlives every static destructor.
+XrcFiles& files = *new XrcFiles;
 
 // Errors: EBADF; those of the kernel: EAGAIN for a domain that is to exist, EINVAL for one that may
 // not.
 Result<std::shared_ptr<XrcDomain>> domain_of_file(int fd, int flags) {
   const auto file = os::identify_file(fd);
   if (!file) return file.error();
-  XrcFiles& files = XrcFiles::instance();
-  const MutexLock guard(files.mutex);
+  const std::lock_guard guard(files.mutex);
   std::erase_if(files.domains, [](const auto& each) { return each.second.expired(); });
   std::weak_ptr<XrcDomain>& known = files.domains[file.value()];
   if (auto domain = known.lock()) {

@@ -4,13 +4,12 @@
 
 #include <string>
 
-#include "base/options.h"
-
 namespace weft {
 
 // Where warnings go: a front end sets it; null drops them. Several front ends in a process: the
-// last one that sets it. Any thread; `sink` may be called by any thread.
-void set_warning_sink(const WarningSink& sink);
+// last one that sets it. Any thread; `sink` may be called by any thread, by several at a time, and
+// by one that warns at this moment once more after it has been replaced.
+void set_warning_sink(void (*sink)(const std::string& line));
 // One line of text, without a line break. Seldom: the caller sees to that.
 void warn(const std::string& line);
 

@@ -89,9 +89,6 @@ class SharedFile {
   // True in a forked child: the claims, and what they protect, are the parent's.
   bool inherited() const;
 
-  // Has forks of this process leave every shared file whole from now on, as opening one does.
-  static void heed_forks();
-
   // Removes `directory` when this process ends, after its files, if it is empty then.
   static void remove_directory_at_exit(const std::string& directory);
 

@@ -29,8 +29,4 @@ class Thread {
   bool running_ = false;
 };
 
-// Calls `prepare` before each fork(2) of this process, `parent` and `child` after it, for the rest
-// of its life (pthread_atfork(3)). `prepare` may take locks under which shared files are used.
-void at_fork(void (*prepare)(), void (*parent)(), void (*child)());
-
 }  // namespace weft::os
