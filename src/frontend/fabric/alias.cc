@@ -5,21 +5,8 @@
 #include <memory>
 
 #include "ep.h"
-#include "fid_object.h"
 
 namespace weft::fabric {
-namespace {
-
-fi_ops* alias_fid_operations() {
-  static fi_ops table = [] {
-    fi_ops operations = *ep_fid_operations();
-    operations.close = close_object<Alias>;
-    return operations;
-  }();
-  return &table;
-}
-
-}  // namespace
 
 Alias::Alias(const Handle& original) : Handle(original), use_(*original.endpoint()) {
   fid.ops = alias_fid_operations();

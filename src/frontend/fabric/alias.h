@@ -27,4 +27,7 @@ class Alias : public Handle {
   const Use use_;
 };
 
+// Its table (ep_control.cc).
+fi_ops* alias_fid_operations();
+
 }  // namespace weft::fabric

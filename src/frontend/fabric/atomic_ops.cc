@@ -243,6 +243,13 @@ ssize_t compare_atomicmsg(fid_ep* fid, const fi_msg_atomic* msg, const fi_ioc* c
   return change_memory(Handle::from(fid), *msg, &fetch, &comparands, flags, nullptr);
 }
 
+OperationTable<fi_ops_atomic> atomic_table({sizeof(fi_ops_atomic), atomic, atomicv, atomicmsg,
+                                            inject_atomic, fetch_atomic, fetch_atomicv,
+                                            fetch_atomicmsg, compare_atomic, compare_atomicv,
+                                            compare_atomicmsg, atomic_valid<AtomicForm::kBase>,
+                                            atomic_valid<AtomicForm::kFetch>,
+                                            atomic_valid<AtomicForm::kCompare>});
+
 }  // namespace
 
 ssize_t change_memory(Handle& ep, const fi_msg_atomic& msg, const fi_msg_fetch* fetch,
@@ -269,22 +276,6 @@ ssize_t change_memory(Handle& ep, const fi_msg_atomic& msg, const fi_msg_fetch* 
   return start(ep, request);
 }
 
-fi_ops_atomic* atomic_operations() {
-  static fi_ops_atomic table{sizeof(fi_ops_atomic),
-                             atomic,
-                             atomicv,
-                             atomicmsg,
-                             inject_atomic,
-                             fetch_atomic,
-                             fetch_atomicv,
-                             fetch_atomicmsg,
-                             compare_atomic,
-                             compare_atomicv,
-                             compare_atomicmsg,
-                             atomic_valid<AtomicForm::kBase>,
-                             atomic_valid<AtomicForm::kFetch>,
-                             atomic_valid<AtomicForm::kCompare>};
-  return &table;
-}
+fi_ops_atomic* atomic_operations() { return atomic_table.get(); }
 
 }  // namespace weft::fabric

@@ -11,8 +11,8 @@
 #include "eq.h"
 #include "fid_object.h"
 #include "name.h"
+#include "operations.h"
 #include "os/name_lookup.h"
-#include "unsupported.h"
 
 namespace weft::fabric {
 namespace {

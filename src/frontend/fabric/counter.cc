@@ -55,10 +55,8 @@ int wait(fid_cntr* cntr, std::uint64_t threshold, int timeout) {
 
 constexpr FidCalls kCntrCalls{.close = close_object<Cntr>, .control = control_wait<Cntr>};
 
-fi_ops_cntr* counter_operations() {
-  static fi_ops_cntr table{sizeof(fi_ops_cntr), read, readerr, add, set, wait, adderr, seterr};
-  return &table;
-}
+OperationTable<fi_ops_cntr> counter_table({sizeof(fi_ops_cntr), read, readerr, add, set, wait,
+                                           adderr, seterr});
 
 }  // namespace
 
@@ -67,7 +65,7 @@ Cntr::Cntr(Domain& domain, const WaitWish& wish, void* context)
       counter_(domain.locking(), wish.kind()),
       wait_point_(
           counter_.engines(), wish, [this] { return has_news(); }, &domain.engines()) {
-  ops = counter_operations();
+  ops = counter_table.get();
 }
 
 Cntr* Cntr::of(fid_cntr* cntr, const Domain& domain) {

@@ -133,11 +133,8 @@ int signal(fid_cq* fid) {
 
 constexpr FidCalls kCqCalls{.close = close_object<Cq>, .control = control_wait<Cq>};
 
-fi_ops_cq* cq_operations() {
-  static fi_ops_cq table{sizeof(fi_ops_cq),      read, readfrom, readerr, sread, sreadfrom, signal,
-                         give_error_text<fid_cq>};
-  return &table;
-}
+OperationTable<fi_ops_cq> cq_table({sizeof(fi_ops_cq), read, readfrom, readerr, sread, sreadfrom,
+                                    signal, give_error_text<fid_cq>});
 
 // What a program may write into the attributes, whatever it is.
 int check(const fi_cq_attr& attributes) {
@@ -161,7 +158,7 @@ Cq::Cq(Domain& domain, const fi_cq_attr& attributes, const WaitWish& wish, void*
       queue_(size_, domain.locking(), wish.kind()),
       wait_point_(
           queue_.engines(), wish, [this] { return !queue_.empty(); }, &domain.engines()) {
-  ops = cq_operations();
+  ops = cq_table.get();
 }
 
 // One thread's count may get lost to another's: it comes round all the same.

@@ -12,8 +12,8 @@
 #include "info.h"
 #include "internal.h"
 #include "log.h"
+#include "operations.h"
 #include "os/barrier.h"
-#include "unsupported.h"
 
 namespace weft::fabric {
 namespace {

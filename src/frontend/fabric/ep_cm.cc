@@ -4,7 +4,7 @@
 #include "ep.h"
 #include "name.h"
 #include "offer.h"
-#include "unsupported.h"
+#include "operations.h"
 
 namespace weft::fabric {
 namespace {
@@ -53,26 +53,24 @@ int shutdown(fid_ep* ep, std::uint64_t flags) {
   return at_c_border([&] { return object.connector()->shut_down(); });
 }
 
+constexpr auto kForDatagrams = [](fi_ops_cm& table) {
+  table.getname = get_name<Ep>;
+  table.setname = set_name<Ep>;
+  table.join = join_group;
+};
+
 }  // namespace
 
-fi_ops_cm* datagram_cm_operations() {
-  return operations_with<fi_ops_cm>([](fi_ops_cm& table) {
-    table.getname = get_name<Ep>;
-    table.setname = set_name<Ep>;
-    table.join = join_group;
-  });
-}
+fi_ops_cm* datagram_cm_operations() { return operations_with<fi_ops_cm>(kForDatagrams); }
 
 fi_ops_cm* connection_cm_operations() {
-  static fi_ops_cm table = [] {
-    fi_ops_cm operations = *datagram_cm_operations();
-    operations.getpeer = getpeer;
-    operations.connect = connect;
-    operations.accept = accept;
-    operations.shutdown = shutdown;
-    return operations;
-  }();
-  return &table;
+  return operations_with<fi_ops_cm>([](fi_ops_cm& table) {
+    kForDatagrams(table);
+    table.getpeer = getpeer;
+    table.connect = connect;
+    table.accept = accept;
+    table.shutdown = shutdown;
+  });
 }
 
 }  // namespace weft::fabric

@@ -9,7 +9,7 @@
 #include "fid_object.h"
 #include "name.h"
 #include "offer.h"
-#include "unsupported.h"
+#include "operations.h"
 
 namespace weft::fabric {
 namespace {
@@ -94,10 +94,13 @@ ssize_t tx_size_left(fid_ep* ep) {
 
 constexpr FidCalls kEpCalls{
     .close = close_endpoint, .bind = bind_object<Ep>, .control = control_ep};
+constexpr FidCalls kAliasCalls{
+    .close = close_object<Alias>, .bind = bind_object<Ep>, .control = control_ep};
 
 }  // namespace
 
 fi_ops* ep_fid_operations() { return fid_operations<kEpCalls>(); }
+fi_ops* alias_fid_operations() { return fid_operations<kAliasCalls>(); }
 
 // The flags of one direction that calls without flags use, fi_control(3).
 int control_flags(Handle& handle, int command, void* argument) {

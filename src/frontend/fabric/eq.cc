@@ -55,10 +55,8 @@ ssize_t sread(fid_eq* fid, std::uint32_t* event, void* buffer, std::size_t lengt
 
 constexpr FidCalls kEqCalls{.close = close_object<EventQueue>, .control = control_wait<EventQueue>};
 
-fi_ops_eq* eq_operations() {
-  static fi_ops_eq table{sizeof(fi_ops_eq), read, readerr, write, sread, give_error_text<fid_eq>};
-  return &table;
-}
+OperationTable<fi_ops_eq> eq_table({sizeof(fi_ops_eq), read, readerr, write, sread,
+                                    give_error_text<fid_eq>});
 
 }  // namespace
 
@@ -68,7 +66,7 @@ EventQueue::EventQueue(Fabric& fabric, std::uint64_t flags, const WaitWish& wish
       fills_error_data_(fabric.requested_api() >= FI_VERSION(1, 5)),
       waiting_(true, wish.kind()),
       wait_point_(waiting_, wish, [this] { return ready(); }) {
-  ops = eq_operations();
+  ops = eq_table.get();
 }
 
 void EventQueue::add(QueuedEvent entry) {

@@ -85,8 +85,9 @@ class EventQueue : public ChildObject<EventQueue, fid_eq, Fabric>, public Usable
 // The event queue that is bound to an object, once and as long as that lives. Any thread.
 class BoundEventQueue {
  public:
-  // Errors: -FI_EINVAL for a second one.
+  // Errors: -FI_EINVAL for a second one, -FI_EPERM for a parent's.
   int bind(EventQueue& eq) {
+    if (eq.wait_point().inherited()) return -FI_EPERM;
     Use use(eq);
     EventQueue* none = nullptr;
     if (!eq_.compare_exchange_strong(none, &eq)) return -FI_EINVAL;

@@ -7,7 +7,6 @@
 #include "boundary.h"
 #include "fid_object.h"
 #include "internal.h"
-#include "unsupported.h"
 
 namespace weft::fabric {
 namespace {
@@ -46,16 +45,9 @@ int passive_ep(fid_fabric* fabric, fi_info* info, fid_pep** pep, void* context) 
   return open_passive_endpoint(Fabric::from(fabric), info, pep, context);
 }
 
-fi_ops_fabric* fabric_operations() {
-  return operations_with<fi_ops_fabric>([](fi_ops_fabric& table) {
-    table.domain = domain;
-    table.passive_ep = passive_ep;
-    table.eq_open = eq_open;
-    table.wait_open = wait_open;
-    table.trywait = trywait;
-    table.domain2 = domain_with_flags;
-  });
-}
+// A forked child may open objects by its parent's.
+constinit fi_ops_fabric fabric_table{
+    sizeof(fi_ops_fabric), domain, passive_ep, eq_open, wait_open, trywait, domain_with_flags};
 
 }  // namespace
 
@@ -65,7 +57,7 @@ Fabric::Fabric(const fi_fabric_attr& attributes, const Options& options, void* c
       requested_api_(attributes.api_version),
       options_(options),
       listed_({this, nullptr, name_, {}, {}}) {
-  ops = fabric_operations();
+  ops = &fabric_table;
   api_version = attributes.api_version;
 }
 

@@ -9,7 +9,7 @@
 
 #include "base/usable.h"
 #include "boundary.h"
-#include "unsupported.h"
+#include "operations.h"
 
 namespace weft::fabric {
 
@@ -20,17 +20,19 @@ struct FidCalls {
   int (*control)(fid*, int, void*) = kUnsupported;
 };
 
+template <const FidCalls& kOffered>
+OperationTable<fi_ops> fid_table([] {
+  fi_ops made = unsupported_operations<fi_ops>();
+  made.close = kOffered.close;
+  made.bind = kOffered.bind;
+  made.control = kOffered.control;
+  return made;
+}());
+
 // The table with those entries.
 template <const FidCalls& kOffered>
 fi_ops* fid_operations() {
-  static fi_ops table = [] {
-    fi_ops made = unsupported_operations<fi_ops>();
-    made.close = kOffered.close;
-    made.bind = kOffered.bind;
-    made.control = kOffered.control;
-    return made;
-  }();
-  return &table;
+  return fid_table<kOffered>.get();
 }
 
 // The object behind a `Fid` (fid_cq, fid_av ...) of the class `kind` (FI_CLASS_CQ ...).

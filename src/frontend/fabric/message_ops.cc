@@ -182,12 +182,15 @@ struct MessageCalls {
     return inject_one<Kind>(fid, buffer, length, peer, {true, data}, tag...);
   }
 
-  static Table* table(Direction direction) {
-    static ByDirection<Table> tables(
-        {sizeof(Table), recv, recvv, recvmsg, send, sendv, sendmsg, inject, senddata, injectdata});
-    return tables.of(direction);
+  static constexpr Table table() {
+    return {sizeof(Table), recv,    recvv,  recvmsg,  send,
+            sendv,         sendmsg, inject, senddata, injectdata};
   }
 };
+
+ByDirection<fi_ops_msg> untagged_tables(MessageCalls<UntaggedKind>::table());
+ByDirection<fi_ops_msg> datagram_tables(MessageCalls<DatagramKind>::table());
+ByDirection<fi_ops_tagged> tagged_tables(MessageCalls<TaggedKind, std::uint64_t>::table());
 
 }  // namespace
 
@@ -221,14 +224,8 @@ ssize_t send_message(Handle& ep, const fi_msg_tagged& msg, std::uint64_t flags,
   return send_described<TaggedKind>(ep, msg, flags, work);
 }
 
-fi_ops_msg* message_operations(Direction direction) {
-  return MessageCalls<UntaggedKind>::table(direction);
-}
-fi_ops_msg* datagram_operations(Direction direction) {
-  return MessageCalls<DatagramKind>::table(direction);
-}
-fi_ops_tagged* tagged_operations(Direction direction) {
-  return MessageCalls<TaggedKind, std::uint64_t>::table(direction);
-}
+fi_ops_msg* message_operations(Direction direction) { return untagged_tables.of(direction); }
+fi_ops_msg* datagram_operations(Direction direction) { return datagram_tables.of(direction); }
+fi_ops_tagged* tagged_operations(Direction direction) { return tagged_tables.of(direction); }
 
 }  // namespace weft::fabric

@@ -12,8 +12,8 @@
 #include "fid_object.h"
 #include "handle.h"
 #include "log.h"
+#include "operations.h"
 #include "os/process_memory.h"
-#include "unsupported.h"
 
 namespace weft::fabric {
 namespace {

@@ -23,6 +23,7 @@ void PassiveEndpoints::remove(PassiveEndpoint& endpoint) {
 int PassiveEndpoints::take(const fid* handle, Beginning& beginning) {
   const std::lock_guard guard(mutex_);
   for (PassiveEndpoint* endpoint : endpoints_) {
+    if (endpoint->inherited()) continue;
     if (handle == &endpoint->fid) return endpoint->give_port(beginning);
     if (endpoint->give_request(handle, beginning)) return 0;
   }

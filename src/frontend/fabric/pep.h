@@ -15,6 +15,7 @@
 #include "fabric.h"
 #include "fid_object.h"
 #include "info.h"
+#include "os/origin.h"
 #include "os/udp_port.h"
 #include "passive_endpoints.h"
 
@@ -44,7 +45,8 @@ class PassiveEndpoint final : public ChildObject<PassiveEndpoint, fid_pep, Fabri
   // fi_setname(3). Errors: -FI_EOPBADSTATE once it listens, those of bind(2).
   int rename(const os::SocketAddress& address);
 
-  // For PassiveEndpoints.
+  // For PassiveEndpoints. A parent's has nothing to give.
+  bool inherited() const { return origin_.inherited(); }
   int give_port(Beginning& beginning);
   bool give_request(const struct fid* handle, Beginning& beginning);
 
@@ -63,6 +65,7 @@ class PassiveEndpoint final : public ChildObject<PassiveEndpoint, fid_pep, Fabri
   os::SocketAddress name_for(const link::ConnectionRequest& request) const;
 
   const InfoList info_;
+  const os::Origin origin_;
   mutable std::mutex mutex_;  // taken after the listener's, never before
   std::optional<os::UdpPort> port_;
   BoundEventQueue eq_;

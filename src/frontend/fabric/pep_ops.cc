@@ -4,8 +4,8 @@
 #include "fid_object.h"
 #include "name.h"
 #include "offer.h"
+#include "operations.h"
 #include "pep.h"
-#include "unsupported.h"
 
 namespace weft::fabric {
 namespace {

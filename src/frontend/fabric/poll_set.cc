@@ -83,14 +83,11 @@ int poll(fid_poll* set, void** contexts, int count) {
 
 constexpr FidCalls kPollSetCalls{.close = close_object<PollSet>};
 
-fi_ops_poll* poll_operations() {
-  static fi_ops_poll table{sizeof(fi_ops_poll), poll, add, remove};
-  return &table;
-}
+OperationTable<fi_ops_poll> poll_table({sizeof(fi_ops_poll), poll, add, remove});
 
 PollSet::PollSet(Domain& domain)
     : ChildObject(FI_CLASS_POLL, domain, nullptr, fid_operations<kPollSetCalls>()) {
-  ops = poll_operations();
+  ops = poll_table.get();
 }
 
 int PollSet::add(struct fid* object) {

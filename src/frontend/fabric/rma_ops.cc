@@ -112,6 +112,10 @@ ssize_t inject_writedata(fid_ep* fid, const void* buffer, std::size_t length, st
   return inject(fid, buffer, length, peer, address, key, {true, data});
 }
 
+OperationTable<fi_ops_rma> rma_table({sizeof(fi_ops_rma), Reads::one, Reads::vector, Reads::message,
+                                      Writes::one, Writes::vector, Writes::message, inject_write,
+                                      writedata, inject_writedata});
+
 }  // namespace
 
 ssize_t access_memory(Handle& ep, bool write, const fi_msg_rma& msg, std::uint64_t flags,
@@ -128,11 +132,6 @@ ssize_t access_memory(Handle& ep, bool write, const fi_msg_rma& msg, std::uint64
   return access(ep, call, flags, work);
 }
 
-fi_ops_rma* rma_operations() {
-  static fi_ops_rma table{sizeof(fi_ops_rma), Reads::one,      Reads::vector,   Reads::message,
-                          Writes::one,        Writes::vector,  Writes::message, inject_write,
-                          writedata,          inject_writedata};
-  return &table;
-}
+fi_ops_rma* rma_operations() { return rma_table.get(); }
 
 }  // namespace weft::fabric

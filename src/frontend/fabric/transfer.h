@@ -14,7 +14,7 @@
 #include "handle.h"
 #include "log.h"
 #include "offer.h"
-#include "unsupported.h"
+#include "operations.h"
 
 namespace weft::fabric {
 
@@ -79,23 +79,25 @@ template <class Table>
 class ByDirection {
  public:
   explicit ByDirection(const Table& full)
-      : both_(full), transmit_(full), receive_(unsupported_operations<Table>()) {
-    transmit_.recv = kUnsupported;
-    transmit_.recvv = kUnsupported;
-    transmit_.recvmsg = kUnsupported;
-    receive_.recv = full.recv;
-    receive_.recvv = full.recvv;
-    receive_.recvmsg = full.recvmsg;
-  }
-  Table* of(Direction direction) {
-    if (direction == Direction::kBoth) return &both_;
-    return direction == Direction::kTransmit ? &transmit_ : &receive_;
+      : both_(full),
+        transmit_(with_receives_of(unsupported_operations<Table>(), full)),
+        receive_(with_receives_of(full, unsupported_operations<Table>())) {}
+  Table* of(Direction direction) const {
+    if (direction == Direction::kBoth) return both_.get();
+    return direction == Direction::kTransmit ? transmit_.get() : receive_.get();
   }
 
  private:
-  Table both_;
-  Table transmit_;
-  Table receive_;
+  static Table with_receives_of(const Table& from, Table table) {
+    table.recv = from.recv;
+    table.recvv = from.recvv;
+    table.recvmsg = from.recvmsg;
+    return table;
+  }
+
+  OperationTable<Table> both_;
+  OperationTable<Table> transmit_;
+  OperationTable<Table> receive_;
 };
 
 // Finishes a send: checks what all forms have in common, and sends, now or later; `work` is as in

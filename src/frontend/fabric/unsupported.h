@@ -19,51 +19,48 @@
 
 namespace weft::fabric {
 
-// Converts to a function of any signature, which ignores its arguments and returns -FI_ENOSYS. One
-// that does not return a status (fi_cntr_read, fi_eq_strerror ...) is null: every object offers
-// those. Use: `table.join = kUnsupported;`
-struct Unsupported {
+// Converts to a function of any signature, which ignores its arguments and returns that status, or
+// the count 0 (fi_cntr_read). One that returns a text (fi_eq_strerror ...) is null: every object
+// offers those. Use: `table.join = kUnsupported;`
+template <int kStatus>
+struct Answering {
   template <class Answer, class... Arguments>
   using Function = Answer (*)(Arguments...);
 
   template <class Answer, class... Arguments>
   constexpr operator Function<Answer, Arguments...>() const {
     if constexpr (std::signed_integral<Answer>) {
-      return [](Arguments...) -> Answer { return -FI_ENOSYS; };
+      return [](Arguments...) -> Answer { return kStatus; };
+    } else if constexpr (std::unsigned_integral<Answer>) {
+      return [](Arguments...) -> Answer { return 0; };
     } else {
       return nullptr;
     }
   }
 };
-inline constexpr Unsupported kUnsupported;
+inline constexpr Answering<-FI_ENOSYS> kUnsupported;
+inline constexpr Answering<-FI_EPERM> kRefused;  // to a forked child
 
-// A table of operations with its size filled in and every entry refusing. A front-end object takes
-// one and replaces what it offers.
-template <class Table>
-Table unsupported_operations() {
+// A table of operations with its size filled in and every entry giving that answer.
+template <class Table, class Answer>
+constexpr Table all_answering(Answer answer) {
   constexpr std::size_t kEntries = (sizeof(Table) - sizeof(std::size_t)) / sizeof(void*);
-  return []<std::size_t... kEntry>(std::index_sequence<kEntry...>) {
-    return Table{sizeof(Table), (static_cast<void>(kEntry), kUnsupported)...};
+  return [&]<std::size_t... kEntry>(std::index_sequence<kEntry...>) {
+    return Table{sizeof(Table), (static_cast<void>(kEntry), answer)...};
   }
   (std::make_index_sequence<kEntries>());
 }
 
-// The table of one kind of object, in which `offer` has replaced the offered entries. There is one
-// table for each type of `offer`.
-template <class Table, class Offer>
-Table* operations_with(Offer offer) {
-  static Table table = [&] {
-    Table made = unsupported_operations<Table>();
-    offer(made);
-    return made;
-  }();
-  return &table;
+// One that refuses all. A front-end object takes it and replaces what it offers.
+template <class Table>
+constexpr Table unsupported_operations() {
+  return all_answering<Table>(kUnsupported);
 }
 
-// The same for objects that offer nothing of a table.
+// For objects that offer nothing of a table. It is the same in every process.
 template <class Table>
 Table* no_operations() {
-  static Table table = unsupported_operations<Table>();
+  static constinit Table table = unsupported_operations<Table>();
   return &table;
 }
 

@@ -70,6 +70,7 @@ int WaitWish::read(const fi_wait_obj& object, fid_wait* set, Fabric& fabric, Wai
       return 0;
     case FI_WAIT_SET:
       if (set == nullptr || &WaitSet::from(set).fabric() != &fabric) return -FI_EINVAL;
+      if (WaitSet::from(set).wait_point().inherited()) return -FI_EPERM;
       wish = {object, &WaitSet::from(set)};
       return 0;
     default:
@@ -132,6 +133,7 @@ int WaitPoint::control(int command, void* argument) {
 }
 
 int WaitPoint::try_wait() {
+  if (inherited()) return -FI_EPERM;
   if (engines_.descriptor() < 0) return -FI_EINVAL;
   if (engines_.prepare_wait(has_news_)) {
     if (signaller_ != nullptr) signaller_->arm();

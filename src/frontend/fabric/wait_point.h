@@ -11,6 +11,7 @@
 #include "device/cond_signaller.h"
 #include "device/engine.h"
 #include "device/engine_registry.h"
+#include "os/origin.h"
 
 namespace weft::fabric {
 
@@ -23,7 +24,7 @@ struct WaitWish {
   WaitSet* set = nullptr;  // with FI_WAIT_SET
 
   // Reads the members of an attribute structure. Errors: -FI_EINVAL for an unknown wait object, or
-  // a wait set that is missing or not of this fabric.
+  // a wait set that is missing or not of this fabric; -FI_EPERM for a parent's.
   static int read(const fi_wait_obj& object, fid_wait* set, Fabric& fabric, WaitWish& wish);
   // What the engines of the object need for it.
   device::WaitKind kind() const;
@@ -48,11 +49,14 @@ class WaitPoint {
 
   device::EngineGroup& engines() { return engines_; }
   bool has_news() const { return has_news_(); }
+  // Its object belongs to the parent of this process.
+  bool inherited() const { return origin_.inherited(); }
   fi_wait_obj object() const { return wish_.object; }
   // fi_control(3): FI_GETWAIT, FI_GETWAITOBJ. Errors: -FI_ENODATA for a wait object that is not for
   // the program's eyes, -FI_ETOOSMALL, -FI_EINVAL, -FI_ENOSYS for another command.
   int control(int command, void* argument);
-  // fi_trywait(3): 0 or -FI_EAGAIN. Errors: -FI_EINVAL where nothing can be blocked on.
+  // fi_trywait(3): 0 or -FI_EAGAIN. Errors: -FI_EINVAL where nothing can be blocked on, -FI_EPERM
+  // for a parent's object.
   int try_wait();
 
  private:
@@ -65,6 +69,7 @@ class WaitPoint {
   device::EngineRegistry* const registry_;
   std::unique_ptr<device::CondSignaller> signaller_;
   std::unique_ptr<WaitSetMember> member_;
+  const os::Origin origin_;
 };
 
 // Gives the program an object that it can wait for. Errors: those of WaitPoint::open(), and then

@@ -17,10 +17,7 @@ int wait(fid_wait* set, int timeout) {
 
 constexpr FidCalls kWaitSetCalls{.close = close_object<WaitSet>, .control = control_wait<WaitSet>};
 
-fi_ops_wait* wait_operations() {
-  static fi_ops_wait table{sizeof(fi_ops_wait), wait};
-  return &table;
-}
+OperationTable<fi_ops_wait> wait_table({sizeof(fi_ops_wait), wait});
 
 }  // namespace
 
@@ -28,7 +25,7 @@ WaitSet::WaitSet(Fabric& fabric, const WaitWish& wish)
     : ChildObject(FI_CLASS_WAIT, fabric, nullptr, fid_operations<kWaitSetCalls>()),
       engines_(true, wish.kind()),
       wait_point_(engines_, wish, [this] { return has_news(); }) {
-  ops = wait_operations();
+  ops = wait_table.get();
 }
 
 bool WaitSet::has_news() const {
