@@ -124,7 +124,7 @@ unsigned Mailbox::drain(Source& source, link::InboxSink& sink, unsigned budget) 
 
 void Mailbox::drain_all(Source& source, link::InboxSink& sink) {
   // No more than a ring of them: a sender that goes on after it left must not hold us.
-  drain(source, sink, source.geometry.cells);
+  drain(source, sink, source.memory.geometry().cells);
 }
 
 bool Mailbox::deliver(Source& source, const Cell& cell, std::uint64_t raw, link::InboxSink& sink) {
@@ -160,7 +160,7 @@ bool Mailbox::take_note(Source& source, const Cell& cell, const CellWord& word,
 
 bool Mailbox::take_withdrawal(Source& source, const Cell& cell, link::InboxSink& sink) {
   const std::uint32_t number = read_once(cell.offered.rendezvous_id);
-  if (!sources_.back_rendezvous(source, number)) return false;
+  if (!SourceTable::back_rendezvous(source, number)) return false;
   sink.withdrawn({source.number, number});
   return rendezvous_receiver_.finish(source, number, RendezvousState::kAbandoned);
 }
@@ -186,17 +186,18 @@ bool Mailbox::place_payload(Source& source, const Cell& cell, CellKind kind,
   arrival.length = offered.length;
   arrival.offer = {source.number, offered.rendezvous_id};
   return offered.length != 0 && offered.length >> 47 == 0 &&
-         sources_.back_rendezvous(source, offered.rendezvous_id);
+         SourceTable::back_rendezvous(source, offered.rendezvous_id);
 }
 
 bool Mailbox::place_bulk(Source& source, const Cell& cell, link::Arrival& arrival) {
   const BulkPayload bulk{read_once(cell.bulk.end), read_once(cell.bulk.offset),
                          read_once(cell.bulk.length), read_once(cell.bulk.rendezvous_id), 0};
+  if (!source.memory.back_bulk()) return false;
   arrival.payload = source.ring.bulk_payload(bulk);
   arrival.length = bulk.length;
   arrival.offer = {source.number, bulk.rendezvous_id};
-  if (arrival.payload == nullptr || !sources_.back_bulk(source)) return false;
-  return !arrival.wants_ack || sources_.back_rendezvous(source, bulk.rendezvous_id);
+  if (arrival.payload == nullptr) return false;
+  return !arrival.wants_ack || SourceTable::back_rendezvous(source, bulk.rendezvous_id);
 }
 
 // Returns how many management datagrams it has handed over.

@@ -85,7 +85,7 @@ Outcome Outbox::send_inline(const SendRequest& request) {
 Outcome Outbox::send_bulk(const SendRequest& request) {
   const bool wants_ack = request.until_delivered;
   if (wants_ack && !rendezvous_.obtain()) return enqueue(request);
-  if (!ring_.back_bulk()) return Outcome::failed(ENOSPC);
+  if (!slot_->memory().back_bulk()) return Outcome::failed(ENOSPC);
   std::byte* room = ring_.bulk_room(request.length);
   if (room == nullptr) return Outcome::again();
   if (!os::gather(room, request.sges, request.length)) return unmapped();

@@ -44,14 +44,12 @@ Status PeerSlot::claim_any() {
 }
 
 Status PeerSlot::set_up(std::uint32_t number) {
-  auto memory = os::Mapping::reserve(geometry().bytes());
+  // Nothing else before: until it sets that state the owner may be giving this memory back.
+  auto state = SlotState::kFree;
+  file().copy_out(slot_at(number), &state, sizeof state);
+  if (state != SlotState::kFree) return Error{EBUSY, {}};
+  auto memory = SlotMemory::map(file(), number, geometry_);
   if (!memory) return memory.error();
-  const SlotPlace place{number, memory.value()};
-  if (Status ok = back_header(file(), place); !ok) return ok;
-  const auto* header = memory.value().at<SlotHeader>(0);
-  if (header->state.load(std::memory_order_acquire) != SlotState::kFree) return Error{EBUSY, {}};
-  // Not before: until it sets that state the owner may be giving this memory back.
-  if (Status ok = back_basics(file(), place, geometry()); !ok) return ok;
   memory_ = std::move(memory).value();
   number_ = number;
   return {};
@@ -82,7 +80,7 @@ void PeerSlot::ring(std::uint32_t number) {
 }
 
 PeerSlot::~PeerSlot() {
-  if (memory_.base() == nullptr || file().inherited()) return;
+  if (!memory_.is_mapped() || file().inherited()) return;
   header().state.store(SlotState::kClosed, std::memory_order_seq_cst);
   ring();
   file().disclaim(kSlotLock + number_);

@@ -13,7 +13,7 @@ constexpr unsigned kIdleLooks = 16;  // looks until a sender that copies nothing
 }  // namespace
 
 bool RendezvousReceiver::finish(Source& source, std::uint32_t rendezvous_id, RendezvousState from) {
-  if (!source.rendezvous_records[rendezvous_id].state.compare_exchange_strong(
+  if (!source.memory.rendezvous_records()[rendezvous_id].state.compare_exchange_strong(
           from, RendezvousState::kDone)) {
     return false;
   }

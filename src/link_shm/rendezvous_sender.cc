@@ -17,7 +17,8 @@ bool RendezvousSender::obtain() {
   const auto first = static_cast<std::uint32_t>(pending_.size());
   const Geometry& geometry = slot_.geometry();
   if (first == geometry.rendezvous_records) return false;
-  if (!back_rendezvous_block(slot_.file(), slot_.place(), geometry, first)) return false;
+  if (!slot_.memory().back_rendezvous_block(first)) return false;
+  records_ = slot_.memory().rendezvous_records();
   pending_.resize(first + geometry.rendezvous_block());
   for (std::uint32_t i = geometry.rendezvous_block(); i-- > 0;) free_.push_back(first + i);
   return true;

@@ -9,7 +9,7 @@ const std::byte* RingReader::bulk_payload(const BulkPayload& payload) {
       payload.offset > geometry_.bulk_bytes - payload.length)
     return nullptr;
   bulk_end_ = payload.end;
-  return bulk_ + payload.offset;
+  return slot_.bulk() + payload.offset;
 }
 
 void RingReader::give_back() {

@@ -9,8 +9,7 @@ namespace weft::shm {
 RingWriter::RingWriter(PeerSlot& slot)
     : slot_(slot),
       header_(slot.header()),
-      cells_(slot.cells()),
-      bulk_(slot.bulk()),
+      cells_(slot.memory().cells()),
       must_fence_(!os::heeds_remote_barriers() || slot.mailbox().owner_raises_barriers == 0),
       geometry_(slot.geometry()) {}
 
@@ -22,11 +21,6 @@ bool RingWriter::room_for(std::uint64_t count) {
   if (consumed > position()) return false;
   limit_ = consumed + geometry_.cells;
   return position() + count <= limit_;
-}
-
-bool RingWriter::back_bulk() {
-  if (!bulk_backed_) bulk_backed_ = shm::back_bulk(slot_.file(), slot_.place(), geometry_).ok();
-  return bulk_backed_;
 }
 
 std::byte* RingWriter::bulk_room(std::uint64_t length) {
@@ -41,7 +35,7 @@ std::byte* RingWriter::bulk_room(std::uint64_t length) {
     if (bulk_next_ + skip + room > bulk_limit_) return nullptr;
   }
   bulk_next_ += skip;
-  return bulk_ + (bulk_next_ & (size - 1));
+  return slot_.memory().bulk() + (bulk_next_ & (size - 1));
 }
 
 BulkPayload RingWriter::take_bulk(std::uint64_t length, std::uint32_t rendezvous_id) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 
 #include "link_shm/names.h"
 #include "os/barrier.h"
@@ -18,13 +19,8 @@ constexpr unsigned kFewRings = 32;
 
 }  // namespace
 
-Source::Source(std::uint32_t slot, os::Mapping mapping, const Geometry& checked)
-    : number(slot),
-      memory(std::move(mapping)),
-      header(memory.at<SlotHeader>(0)),
-      geometry(checked),
-      rendezvous_records(memory.at<Rendezvous>(checked.rendezvous_records_at())),
-      ring(memory, geometry) {}
+Source::Source(std::uint32_t slot, SlotMemory mapped)
+    : number(slot), memory(std::move(mapped)), header(&memory.header()), ring(memory) {}
 
 void Source::wake(const os::Waker& waker) const {
   if (header->sender_asleep.load(std::memory_order_seq_cst) == 0) return;
@@ -45,15 +41,13 @@ Result<Source*> SourceTable::open(std::uint32_t number) {
     file_->copy_in(slot_at(number), &state, sizeof state);
     return nullptr;
   }
-  auto memory = os::Mapping::reserve(kSlotBytes);
+  Geometry geometry{};
+  file_->copy_out(slot_at(number) + offsetof(SlotHeader, geometry), &geometry, sizeof geometry);
+  const auto checked = check_geometry(geometry);
+  auto memory = SlotMemory::map(*file_, number, checked.value_or(kMessageGeometry));
   if (!memory) return memory.error();
-  const SlotPlace slot{number, memory.value()};
-  if (Status ok = back_header(*file_, slot); !ok) return ok.error();
-  const auto* header = memory.value().at<SlotHeader>(0);
-  const auto checked = check_geometry(header->geometry);
-  const Geometry geometry = checked.value_or(kMessageGeometry);
-  if (Status ok = back_basics(*file_, slot, geometry); !ok) return ok.error();
-  auto source = std::make_unique<Source>(number, std::move(memory).value(), geometry);
+  auto source = std::make_unique<Source>(number, std::move(memory).value());
+  const SlotHeader* const header = source->header;
   source->broken = !checked;
   source->must_fence =
       !os::heeds_remote_barriers() || read_once(header->sender_raises_barriers) == 0;
@@ -82,20 +76,13 @@ void SourceTable::close(Source& source) {
 }
 
 bool SourceTable::back_rendezvous(Source& source, std::uint32_t rendezvous_id) {
-  if (rendezvous_id >= source.geometry.rendezvous_records) return false;
-  const std::size_t block = rendezvous_id / source.geometry.rendezvous_block();
+  const Geometry& geometry = source.memory.geometry();
+  if (rendezvous_id >= geometry.rendezvous_records) return false;
+  const std::size_t block = rendezvous_id / geometry.rendezvous_block();
   if (!source.rendezvous_backed[block]) {
-    source.rendezvous_backed[block] =
-        back_rendezvous_block(*file_, source.place(), source.geometry, rendezvous_id).ok();
+    source.rendezvous_backed[block] = source.memory.back_rendezvous_block(rendezvous_id).ok();
   }
   return source.rendezvous_backed[block];
-}
-
-bool SourceTable::back_bulk(Source& source) {
-  if (!source.bulk_backed) {
-    source.bulk_backed = shm::back_bulk(*file_, source.place(), source.geometry).ok();
-  }
-  return source.bulk_backed;
 }
 
 void SourceTable::listen(Source& source) {

@@ -31,15 +31,9 @@ class PeerSlot {
   const Sender& sender() const { return sender_; }
   os::SharedFile& file() const { return *mailbox_.file(); }
   MailboxHeader& mailbox() const { return mailbox_.header(); }
-  std::uint32_t number() const { return number_; }
-  SlotPlace place() const { return {number_, memory_}; }
-  SlotHeader& header() const { return *memory_.at<SlotHeader>(0); }
+  SlotMemory& memory() { return memory_; }
+  SlotHeader& header() const { return memory_.header(); }
   const Geometry& geometry() const { return geometry_; }
-  Rendezvous* rendezvous_records() const {
-    return memory_.at<Rendezvous>(geometry().rendezvous_records_at());
-  }
-  Cell* cells() const { return memory_.at<Cell>(kCellsAt); }
-  std::byte* bulk() const { return memory_.base() + geometry().bulk_at(); }
 
   // The owner of the mailbox, by its lock of the file.
   PeerProcess& owner() { return owner_; }
@@ -64,7 +58,7 @@ class PeerSlot {
   PeerProcess owner_;
   const bool owner_is_this_process_;
   std::uint32_t number_ = 0;
-  os::Mapping memory_;  // of the slot, once it is claimed
+  SlotMemory memory_;  // once it is claimed
 };
 
 }  // namespace weft::shm

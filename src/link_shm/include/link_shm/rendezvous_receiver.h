@@ -58,7 +58,7 @@ class RendezvousReceiver {
     LocalRange target[link::kMaxLinkSges];  // in this process
     LocalRange origin[link::kMaxLinkSges];  // in the sender
 
-    Rendezvous& shared() const { return source->rendezvous_records[rendezvous_id]; }
+    Rendezvous& shared() const { return source->memory.rendezvous_records()[rendezvous_id]; }
     CopyJob job() const;
     void revoke(int why);
     bool being_written() const;

@@ -16,7 +16,8 @@ namespace weft::shm {
 // The rendezvous of a slot, from the sender's side. The slot outlives it. One thread.
 class RendezvousSender {
  public:
-  explicit RendezvousSender(PeerSlot& slot) : slot_(slot), records_(slot.rendezvous_records()) {}
+  explicit RendezvousSender(PeerSlot& slot)
+      : slot_(slot), records_(slot.memory().rendezvous_records()) {}
 
   // True while messages are under way.
   bool busy() const { return !active_.empty(); }
@@ -57,7 +58,7 @@ class RendezvousSender {
   void part_from(std::uint32_t number, os::Time end);
 
   PeerSlot& slot_;
-  Rendezvous* const records_;
+  Rendezvous* records_;                // those that are backed
   std::vector<Pending> pending_;       // by number of rendezvous, as far as they have memory
   std::vector<std::uint32_t> active_;  // numbers of those in use
   std::vector<std::uint32_t> free_;

@@ -6,7 +6,7 @@
 
 #include "link_shm/geometry.h"
 #include "link_shm/layout.h"
-#include "os/mapping.h"
+#include "link_shm/slot_memory.h"
 
 namespace weft::shm {
 
@@ -14,12 +14,9 @@ namespace weft::shm {
 // ring at a time, and when it is told to. The slot stays mapped. One thread.
 class RingReader {
  public:
-  // `geometry` was checked; what the header says of it is not looked at.
-  RingReader(const os::Mapping& slot, const Geometry& geometry)
-      : header_(*slot.at<SlotHeader>(0)),
-        cells_(slot.at<Cell>(kCellsAt)),
-        bulk_(slot.at<std::byte>(geometry.bulk_at())),
-        geometry_(geometry) {}
+  // The geometry of `slot` was checked; what the header says of it is not looked at.
+  explicit RingReader(const SlotMemory& slot)
+      : header_(slot.header()), cells_(slot.cells()), slot_(slot), geometry_(slot.geometry()) {}
 
   // Position of the cell to come.
   std::uint64_t position() const { return next_.count(); }
@@ -38,8 +35,8 @@ class RingReader {
   void note_inline(std::size_t length) {
     fills_cells_ = length > kCacheLine - offsetof(Cell, bytes);
   }
-  // A payload in the bulk ring, which goes back to the sender with this cell; null when it cannot
-  // be there.
+  // A payload in the bulk ring, which is backed and goes back to the sender with this cell; null
+  // when it cannot be there.
   const std::byte* bulk_payload(const BulkPayload& payload);
   // Goes on to the next cell.
   void advance() {
@@ -54,7 +51,7 @@ class RingReader {
  private:
   SlotHeader& header_;
   const Cell* const cells_;
-  const std::byte* const bulk_;
+  const SlotMemory& slot_;
   const Geometry geometry_;
   RingPosition next_{geometry_};
   std::uint64_t published_ = 0;  // positions given back to the sender

@@ -44,9 +44,8 @@ class RingWriter {
     attract_attention();
   }
 
-  // Backs the bulk ring before its first use; false without memory.
-  bool back_bulk();
-  // Where the next `length` bytes of the bulk ring are, in one piece; null without room.
+  // Where the next `length` bytes of the bulk ring, which is backed, are in one piece; null without
+  // room.
   std::byte* bulk_room(std::uint64_t length);
   // Takes that room for a payload of `length` bytes and says where it is.
   BulkPayload take_bulk(std::uint64_t length, std::uint32_t rendezvous_id);
@@ -72,10 +71,8 @@ class RingWriter {
   PeerSlot& slot_;
   SlotHeader& header_;
   Cell* const cells_;
-  std::byte* const bulk_;
   const bool must_fence_;
   bool gone_ = false;
-  bool bulk_backed_ = false;
   const Geometry geometry_;
   RingPosition next_{geometry_};           // of the cell to write
   std::uint64_t limit_ = geometry_.cells;  // the first position that may not be written yet

@@ -22,22 +22,18 @@ namespace weft::shm {
 
 // One peer that sends to a mailbox.
 struct Source {
-  Source(std::uint32_t slot, os::Mapping mapping, const Geometry& checked);
+  Source(std::uint32_t slot, SlotMemory mapped);
   // Wakes the sender if it sleeps, by way of `waker`.
   void wake(const os::Waker& waker) const;
-  SlotPlace place() const { return {number, memory}; }
 
   const std::uint32_t number;
-  const os::Mapping memory;
+  SlotMemory memory;
   SlotHeader* const header;
-  const Geometry geometry;
-  Rendezvous* const rendezvous_records;
   RingReader ring;
   PeerProcess process{nullptr, 0, 0};  // of id 0: its memory cannot be reached
   unsigned idle_polls = 0;
   bool polled = false;  // in the list of rings that every poll looks at
   std::bitset<kMaxRendezvous / kRendezvousBlock> rendezvous_backed;  // by block
-  bool bulk_backed = false;
   bool must_fence = true;  // the sender raises no barriers that this process heeds
   bool helps = false;      // it was seen copying its share of a large message
   unsigned helped_at = 0;  // the look since which it is waited for
@@ -71,11 +67,10 @@ class SourceTable {
     return file_->holder(kSlotLock + source.number).has_value();
   }
 
-  // Backs a rendezvous, or the bulk ring, before the first look at it: a sender that has not backed
-  // what it tells of must not be able to make this process touch what does not exist. False when
-  // there is no such rendezvous, or no memory.
-  bool back_rendezvous(Source& source, std::uint32_t rendezvous_id);
-  bool back_bulk(Source& source);
+  // Backs a rendezvous before the first look at it: a sender that has not backed what it tells of
+  // must not be able to make this process touch what does not exist. False when there is no such
+  // rendezvous, or no memory.
+  static bool back_rendezvous(Source& source, std::uint32_t rendezvous_id);
 
   // Has every poll look at a ring from now on, or does not any more.
   void listen(Source& source);
