@@ -180,7 +180,7 @@ std::optional<bool> parse_truth(std::string_view text) {
 }
 
 const Options& Options::defaults() {
-  static const Options options;
+  static constinit const Options options;
   return options;
 }
 

@@ -75,7 +75,7 @@ std::uint64_t Stats::sum(Stat first, Stat last) const {
 }
 
 Stats& Stats::discarded() {
-  static Stats stats;
+  static constinit Stats stats;
   return stats;
 }
 

@@ -44,12 +44,14 @@ std::size_t write_start(const Route& route, std::size_t datagram, Ipv4Words word
 // Tells the processor that the upper parts of its vector registers are unused from here on. The
 // library leaves them in use, and then each change between instructions that know of them and ones
 // that do not costs up to 100 ns: more than the CRC of 1 KiB.
-inline void forget_upper_parts() {
 #if defined(__x86_64__) && !defined(__AVX__)
-  static const bool has_them = __builtin_cpu_supports("avx") != 0;
-  if (has_them) asm volatile("vzeroupper" ::: "memory");
-#endif
+const bool has_upper_parts = __builtin_cpu_supports("avx") != 0;
+inline void forget_upper_parts() {
+  if (has_upper_parts) asm volatile("vzeroupper" ::: "memory");
 }
+#else
+inline void forget_upper_parts() {}
+#endif
 
 std::uint32_t extend(std::uint32_t crc, std::span<const std::byte> bytes) {
   crc = crc32_gzip_refl(crc, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdio>
+#include <memory>
 #include <optional>
 
 #include "base/warning.h"
@@ -48,6 +50,16 @@ bool read_log(const WarningSink& warn) {
 
 void print(const std::string& line) { std::fprintf(stderr, "weft: %s\n", line.c_str()); }
 
+// Made by the first call, or by several at a time, the first of which counts: none waits for
+// another thread, which a forked child might lack. Never destroyed.
+template <class Object, class Make>
+Object& first_made(std::atomic<Object*>& place, const Make& make) {
+  if (Object* const present = place) return *present;
+  auto made = make();
+  Object* none = nullptr;
+  return place.compare_exchange_strong(none, made.get()) ? *made.release() : *none;
+}
+
 }  // namespace
 
 VerbsSettings read_settings(const WarningSink& warn) {
@@ -55,16 +67,18 @@ VerbsSettings read_settings(const WarningSink& warn) {
 }
 
 const VerbsSettings& settings() {
-  static const VerbsSettings* const settings = [] {
+  static constinit std::atomic<const VerbsSettings*> settings{nullptr};
+  return first_made(settings, [] {
     set_warning_sink(print);
-    return new VerbsSettings(read_settings(print));
-  }();
-  return *settings;
+    return std::make_unique<const VerbsSettings>(read_settings(print));
+  });
 }
 
 queue::RefusalLog& refusal_log() {
-  static auto* const log = new queue::RefusalLog(settings().logs ? print : WarningSink{});
-  return *log;
+  static constinit std::atomic<queue::RefusalLog*> log{nullptr};
+  return first_made(log, [] {
+    return std::make_unique<queue::RefusalLog>(settings().logs ? print : WarningSink{});
+  });
 }
 
 std::string device_name(const std::string& pattern, unsigned number) {
