@@ -46,7 +46,7 @@ void handle_user_faults();
 namespace probe {
 
 // A look at the signal mask at every copy would take 170 ns, more than a whole send of 8 bytes.
-inline constexpr int kCopiesPerLook = 256;
+inline constexpr int kCopiesPerLook = 4096;
 // Until the mask of this thread is looked at again.
 [[gnu::tls_model("initial-exec")]] inline constinit thread_local int copies_left = 0;
 void unblock_faults();
