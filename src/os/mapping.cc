@@ -5,9 +5,41 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cerrno>
+
+#include "base/types.h"
 #include "os/fd.h"
 
 namespace weft::os {
+namespace {
+
+// Of mmap(2). Anonymous pages of the hugetlb pool are shared with children: a private one that is
+// written after a fork needs another page, and without one the process ends.
+int flags_of(const Placement& how) {
+  if (how.fd >= 0) return MAP_SHARED;
+  constexpr int kHugetlb = MAP_SHARED | MAP_ANONYMOUS | MAP_HUGETLB | (21 << MAP_HUGE_SHIFT);
+  return how.hugetlb ? kHugetlb : MAP_PRIVATE | MAP_ANONYMOUS;
+}
+
+// Maps exactly there; nullptr, with errno, where that may not be, EEXIST when something is there.
+// Linux before 4.17 takes the address for a hint.
+void* map_exactly(void* at, std::size_t length, const Placement& how) {
+  const int rights = PROT_READ | (how.writable ? PROT_WRITE : 0);
+  void* const base =
+      ::mmap(at, length, rights, flags_of(how) | MAP_FIXED_NOREPLACE, how.fd, 0);
+  if (base == at) return base;
+  if (base == MAP_FAILED) return nullptr;
+  ::munmap(base, length);
+  errno = EEXIST;
+  return nullptr;
+}
+
+}  // namespace
+
+std::size_t page_size() {
+  static const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return page;
+}
 
 Mapping& Mapping::operator=(Mapping&& other) noexcept {
   if (this != &other) {
@@ -29,7 +61,7 @@ Result<Mapping> Mapping::map(int fd, std::uint64_t offset, std::size_t length) {
 // with or without access. Only one that was unlocked first grows without that.
 Result<Mapping> Mapping::reserve(std::size_t length) {
   constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t page = page_size();
   void* const seed = ::mmap(nullptr, page, PROT_NONE, kFlags, -1, 0);
   if (seed == MAP_FAILED) return last_error("cannot reserve address space");
   ::munlock(seed, page);
@@ -53,6 +85,30 @@ Result<Mapping> Mapping::map_private(std::size_t length) {
   if (!memory) return memory;
   if (Status ok = memory.value().fill(0, -1, 0, length); !ok) return ok.error();
   return memory;
+}
+
+// Not over a reserved range: a mapping that fails there may leave a hole, which another thread
+// takes. So the range is given back first, and another thread that is faster is noticed.
+Result<Mapping> Mapping::place(std::size_t length, const Placement& how) {
+  if (how.at != nullptr) {
+    void* const base = map_exactly(how.at, length, how);
+    if (base != nullptr) return Mapping(base, length);
+    const bool taken = errno == EEXIST || errno == EPERM;
+    if (how.only_there && taken) return Error{EINVAL, "the address is not free"};
+    if (how.only_there) return last_error("cannot map memory at the address");
+  }
+  constexpr int kTries = 16;
+  for (int i = 0; i < kTries; ++i) {
+    auto range = reserve(length + how.alignment);
+    if (!range) return range;
+    const auto begin = reinterpret_cast<std::uintptr_t>(range.value().base());
+    range.value().reset();
+    void* const at = reinterpret_cast<void*>(align_up(begin, how.alignment));
+    void* const base = map_exactly(at, length, how);
+    if (base != nullptr) return Mapping(base, length);
+    if (errno != EEXIST) break;
+  }
+  return last_error("cannot map memory");
 }
 
 void Mapping::reset() {

@@ -50,6 +50,34 @@ TEST(Mapping, APartBeyondTheEndOfTheFileIsNotMapped) {
   EXPECT_EQ(mapped.error().code, EINVAL);
 }
 
+TEST(Mapping, LiesAtItsOnlyPlaceOrNowhere) {
+  auto range = std::move(Mapping::reserve(2 * kPage)).value();
+  const Placement how{.at = range.base(), .only_there = true};
+  const auto taken = Mapping::place(kPage, how);
+  ASSERT_FALSE(taken.ok());
+  EXPECT_EQ(taken.error().code, EINVAL);
+  range.reset();
+  const auto there = Mapping::place(kPage, how);
+  ASSERT_TRUE(there.ok());
+  EXPECT_EQ(there.value().base(), how.at);
+  EXPECT_EQ(there.value().length(), kPage);
+}
+
+TEST(Mapping, LiesElsewhereAtAMultipleOfItsAlignment) {
+  const auto range = std::move(Mapping::reserve(2 * kPage)).value();
+  for (const std::size_t alignment : {std::size_t{1}, kPage, kLarge}) {
+    const auto first =
+        std::move(Mapping::place(kPage, {.at = range.base(), .alignment = alignment})).value();
+    const auto next = std::move(Mapping::place(kPage, {.alignment = alignment})).value();
+    EXPECT_NE(first.base(), range.base());
+    EXPECT_NE(first.base(), next.base());
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(first.base()) % alignment, 0U);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(next.base()) % alignment, 0U);
+    *first.at<int>(0) = 1;
+    EXPECT_EQ(*next.at<int>(0), 0);
+  }
+}
+
 TEST(Mapping, AReservedRangeStaysEmptyWhereMemoryIsLocked) {
   in_own_process("locked memory", [] {
     if (!lock_memory()) return false;

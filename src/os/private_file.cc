@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,16 +12,10 @@
 
 #include "direct_calls.h"
 #include "os/cancellation.h"
+#include "size_limit.h"
 
 namespace weft::os {
 namespace {
-
-// A write beyond this limit raises SIGXFSZ, which would kill the program: ask first.
-bool within_limit(std::uint64_t size) {
-  struct rlimit limit {};
-  return ::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
-         size <= limit.rlim_cur;
-}
 
 Status check(int fd, const std::string& path) {
   struct stat info {};
@@ -55,7 +48,7 @@ Result<PrivateFile> PrivateFile::create(const std::string& path) {
 }
 
 Status PrivateFile::append(std::span<const std::byte> bytes) {
-  if (!within_limit(size_ + bytes.size())) {
+  if (!within_size_limit(size_ + bytes.size())) {
     return Error{EFBIG, path_ + ": RLIMIT_FSIZE allows no more bytes"};
   }
   std::size_t done = 0;

@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +16,7 @@
 #include "direct_calls.h"
 #include "os/at_fork.h"
 #include "os/cancellation.h"
+#include "size_limit.h"
 
 namespace weft::os {
 namespace {
@@ -85,14 +85,8 @@ std::optional<pid_t> lock_holder(int fd, std::uint64_t offset) {
 std::string self_path(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
 
 Status check_size_limit(std::uint64_t size) {
-  struct rlimit limit {};
-  // Growing a file past this limit raises SIGXFSZ, which would kill the program: ask first.
-  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-      size > limit.rlim_cur) {
-    return Error{EFBIG, "a shared file of " + std::to_string(size) +
-                            " bytes exceeds RLIMIT_FSIZE (" + std::to_string(limit.rlim_cur) + ")"};
-  }
-  return {};
+  if (within_size_limit(size)) return {};
+  return Error{EFBIG, "a shared file of " + std::to_string(size) + " bytes exceeds RLIMIT_FSIZE"};
 }
 
 // A descriptor that names a file without being able to hold or drop locks on it.
@@ -297,7 +291,7 @@ Result<Mapping> SharedFile::map(std::uint64_t offset, std::size_t length) const 
 Status SharedFile::map_into(const Mapping& reserved, std::size_t at, std::uint64_t offset,
                             std::size_t length) const {
   if (Status ok = check_end(offset + length); !ok) return ok;
-  static const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t page = page_size();
   const std::size_t before = offset % page;
   return reserved.fill(at - before, fd_.get(), offset - before, align_up(before + length, page));
 }

@@ -4,11 +4,8 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -16,51 +13,12 @@
 #include <fstream>
 #include <functional>
 
+#include "os/child_process_support.h"
+
 namespace weft::os {
 namespace {
 
 constexpr std::uint64_t kSize = 1 << 16;
-
-// How a child that runs `body` ended: its exit status, or minus the signal that killed it.
-int in_child(const std::function<int()>& body) {
-  const pid_t child = ::fork();
-  if (child == 0) ::_exit(body());
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-}
-
-// A child that has run `body` and then sleeps until it is killed.
-class Sleeper {
- public:
-  explicit Sleeper(const std::function<bool()>& body) {
-    std::array<int, 2> ends{};
-    EXPECT_EQ(::pipe(ends.data()), 0);
-    child_ = ::fork();
-    if (child_ == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      const char good = body() ? 1 : 0;
-      if (::write(ends[1], &good, 1) == 1) ::pause();
-      ::_exit(0);
-    }
-    char good = 0;
-    EXPECT_EQ(::read(ends[0], &good, 1), 1);
-    EXPECT_EQ(good, 1) << "the child could not do its part";
-    ::close(ends[0]);
-    ::close(ends[1]);
-  }
-  ~Sleeper() { kill(); }
-  pid_t pid() const { return child_; }
-  void kill() {
-    if (child_ <= 0) return;
-    ::kill(child_, SIGKILL);
-    ::waitpid(child_, nullptr, 0);
-    child_ = 0;
-  }
-
- private:
-  pid_t child_ = 0;
-};
 
 class SharedFileTest : public testing::Test {
  protected:

@@ -10,8 +10,21 @@
 
 namespace weft::os {
 
-// Owns a readable and writable mapping of a file, or a range of address space that is filled with
-// such mappings piece by piece, or nothing.
+// Bytes of a page of memory.
+std::size_t page_size();
+
+// Where in the address space a mapping comes to lie, and what it maps.
+struct Placement {
+  int fd = -1;                // its first bytes; -1: zeros that are this process's own
+  bool writable = true;       // the processor refuses writes otherwise
+  bool hugetlb = false;       // zeros in 2 MiB pages of the pool, which forked children share
+  void* at = nullptr;         // there, if it is a multiple of the page size and free
+  bool only_there = false;    // or not at all
+  std::size_t alignment = 1;  // elsewhere at a multiple of this power of two
+};
+
+// Owns a mapping of a file, readable and mostly writable, or a range of address space that is
+// filled with such mappings piece by piece, or nothing.
 class Mapping {
  public:
   Mapping() = default;
@@ -37,6 +50,11 @@ class Mapping {
   // Maps `length` bytes of zeros that are this process's own. Errors: those of mmap(2).
   static Result<Mapping> map_private(std::size_t length);
 
+  // Maps `length` bytes, which are whole pages, so. Pages that the machine lacks are noticed here
+  // (hugetlb), or when they are touched. Errors: EINVAL when the only place is not free; those of
+  // mmap(2).
+  static Result<Mapping> place(std::size_t length, const Placement& how);
+
   // First mapped byte, or nullptr.
   std::byte* base() const { return base_; }
   // The object of type T at `offset`; the caller keeps within the mapping.
@@ -44,6 +62,8 @@ class Mapping {
   T* at(std::size_t offset) const {
     return reinterpret_cast<T*>(base_ + offset);
   }
+  // Mapped bytes.
+  std::size_t length() const { return length_; }
   // Unmaps.
   void reset();
 
