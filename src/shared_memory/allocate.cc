@@ -17,8 +17,8 @@ constexpr unsigned kBaseOrder = 12;
 constexpr unsigned kHugeOrder = 21;
 static_assert(os::kHugePage == std::size_t{1} << kHugeOrder);
 
-// Above all addresses of a process, and far from where sizes wrap.
-constexpr std::size_t kMostBytes = std::size_t{1} << 62;
+// Half of the addresses that a process has on x86-64: a longer mapping fails in several ways.
+constexpr std::size_t kMostBytes = std::size_t{1} << 46;
 
 constexpr Obtained kBase{Backing::kBasePages, kBaseOrder};
 constexpr Obtained kTransparent{Backing::kTransparentHugePages, kHugeOrder};

@@ -107,8 +107,8 @@ TEST(Attach, LargePagesAreLargeForAllAndALengthIsKept) {
     EXPECT_EQ(seen.value().length(), length);
     EXPECT_EQ(seen.value().obtained().block_order, region->obtained().block_order);
     if (region->obtained().block_order != 21) GTEST_SKIP() << "no pages of 2 MiB are to be had";
-    for (const RegionMemory* one : {region.get(), &seen.value()})
-      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(one->base()) % os::kHugePage, 0U);
+    for (std::byte* base : {region->base(), seen.value().base()})
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(base) % os::kHugePage, 0U);
   });
 }
 
