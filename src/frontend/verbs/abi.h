@@ -3,6 +3,7 @@
 #pragma once
 
 #include <infiniband/verbs.h>
+#include <infiniband/verbs_exp.h>
 
 #include <cstddef>
 #include <cstdint>

@@ -2,6 +2,7 @@
 // How is a device opened and closed?
 #include "context.h"
 
+#include "allocator_settings.h"
 #include "settings.h"
 #include "verbs/limits.h"
 
@@ -13,9 +14,12 @@ VerbsContext::VerbsContext(VerbsDevice& device, std::shared_ptr<device::Device> 
       core_(std::move(core)),
       ports_(core_),
       events_(std::move(events)),
-      command_(std::move(command)) {
+      command_(std::move(command)),
+      allocator_(read_allocator_settings(print)) {
   verbs_context& verbs = memory_.verbs;
   verbs.sz = sizeof verbs;
+  verbs._ABI_placeholder3 = WEFT_VERBS_CONTEXT_EXP;
+  memory_.experimental.sz = sizeof memory_.experimental;
   ibv_context& context = verbs.context;
   context.device = device.handle();
   // No kernel module takes commands. Programs duplicate the descriptor for ibv_import_device(3),

@@ -13,13 +13,14 @@
 #include "os/event.h"
 #include "os/origin.h"
 #include "queue/port_pool.h"
+#include "shared_memory/region_memory.h"
 #include "verbs_device.h"
 
 namespace weft::verbs {
 
 // An open device. Programs have the address of the ibv_context in it; inline functions of the
-// header reach the operations of verbs_context in front of that, and programs of OFED 4 look for
-// more of them before those, which must be readable.
+// header reach the operations of verbs_context in front of that, those of verbs_exp.h the table
+// before it. Binaries of OFED 4 look for a table of theirs there, so the rest must be readable.
 class VerbsContext {
  public:
   // Errors: those of eventfd(2) and device::Device::get().
@@ -33,6 +34,7 @@ class VerbsContext {
   }
   ibv_context* handle() { return &memory_.verbs.context; }
   verbs_context& extended() { return memory_.verbs; }
+  verbs_context_exp& experimental() { return memory_.experimental; }
 
   // The device as it was when the context was opened.
   const DeviceState& device() const { return *device_; }
@@ -44,13 +46,16 @@ class VerbsContext {
   device::EventChannel& events() { return *events_; }
   // Counts the objects that stand on it.
   Usable& uses() { return uses_; }
+  // How it allocates memory for regions, as the user wanted it when it was opened.
+  const shared_memory::AllocatorSettings& allocator() const { return allocator_; }
   // Whether it was opened by a parent of this process, to which it belongs.
   bool inherited() const { return origin_.inherited(); }
 
  private:
   static constexpr std::size_t kBefore = 4096;
   struct Memory {
-    std::byte front[kBefore - offsetof(verbs_context, context)];
+    std::byte front[kBefore - offsetof(verbs_context, context) - sizeof(verbs_context_exp)];
+    verbs_context_exp experimental;
     verbs_context verbs;
   };
   static_assert(offsetof(Memory, verbs) + offsetof(verbs_context, context) == kBefore);
@@ -64,6 +69,7 @@ class VerbsContext {
   queue::PortPool ports_;
   std::unique_ptr<device::EventChannel> events_;
   os::Event command_;  // cmd_fd
+  const shared_memory::AllocatorSettings allocator_;
   os::Origin origin_;
   Usable uses_;
 };

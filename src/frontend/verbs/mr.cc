@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Memory regions: ibv_reg_mr(3), ibv_rereg_mr(3)
+#include "mr.h"
+
 #include <cerrno>
 
 #include "boundary.h"
-#include "objects.h"
 #include "operations.h"
 #include "os/process_memory.h"
 
@@ -18,9 +19,7 @@ constexpr unsigned kNeedsLocalWrite = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOT
 // Flags of the optional range may be ignored (ibv_reg_mr(3)).
 int check_access(unsigned access) {
   const unsigned counts = access & ~static_cast<unsigned>(IBV_ACCESS_OPTIONAL_RANGE);
-  if ((counts & ~kKnown) != 0) return EOPNOTSUPP;
-  const bool changes = (counts & kNeedsLocalWrite) != 0;
-  return changes && (counts & IBV_ACCESS_LOCAL_WRITE) == 0 ? EINVAL : 0;
+  return (counts & ~kKnown) != 0 ? EOPNOTSUPP : check_rights(access);
 }
 
 Access region_rights_of(unsigned access) {
@@ -32,53 +31,36 @@ Access region_rights_of(unsigned access) {
   return rights;
 }
 
-bool is_implicit(const void* address, std::size_t length, unsigned access) {
-  return address == nullptr && length == SIZE_MAX && (access & IBV_ACCESS_ON_DEMAND) != 0;
+int check_memory(const RegionRequest& request) {
+  if ((request.access & IBV_ACCESS_ON_DEMAND) != 0 || request.length == 0) return 0;
+  return os::is_mapped(request.address, request.length) ? 0 : EFAULT;
 }
 
-int check_memory(const void* address, std::size_t length, unsigned access) {
-  if ((access & IBV_ACCESS_ON_DEMAND) != 0 || length == 0) return 0;
-  return os::is_mapped(address, length) ? 0 : EFAULT;
-}
-
-memory::RegionAttributes region_attributes_of(DomainId domain, void* address, std::size_t length,
-                                              std::uint64_t start, unsigned access) {
+memory::RegionAttributes region_attributes_of(DomainId domain, const RegionRequest& request) {
   memory::RegionAttributes attributes;
   attributes.domain = domain;
-  attributes.access = region_rights_of(access);
-  attributes.base = reinterpret_cast<std::uint64_t>(address);
-  attributes.length = length;
-  attributes.start = start;
+  attributes.access = region_rights_of(request.access);
+  attributes.base = reinterpret_cast<std::uint64_t>(request.address);
+  attributes.length = request.length;
+  attributes.start = request.start;
   attributes.choose_key = attributes.short_key = true;
   return attributes;
 }
 
-ibv_mr* reg_mr(ibv_pd* pd, void* address, std::size_t length, std::uint64_t start,
-               unsigned access) {
-  return at_c_border<ibv_mr>([&]() -> ibv_mr* {
-    if (pd == nullptr) return null_with(EINVAL);
-    auto& domain = object_of(pd);
-    int error = check_handle(domain);
-    if (error == 0) error = check_access(access);
-    if (error == 0 && !is_implicit(address, length, access)) {
-      error = check_memory(address, length, access);
+memory::RegionTable& table_of(const VerbsMr& region) {
+  return VerbsContext::of(region.context).core().regions();
+}
+
+ibv_mr* reg_mr(ibv_pd* pd, const RegionRequest& request) {
+  return pointer_at_border([&]() -> Result<ibv_mr*> {
+    auto region = make_region(pd);
+    if (!region) return region.error();
+    if (const int error = check_access(request.access); error != 0) {
+      return Error{error, "these access flags"};
     }
-    if (error != 0) return null_with(error);
-    auto region = std::make_unique<VerbsMr>(pd->context);
-    auto added = VerbsContext::of(pd->context)
-                     .core()
-                     .regions()
-                     .add(region_attributes_of(domain.domain, address, length, start, access));
-    if (!added) return null_with(errno_of(added.error()));
-    region->registration = added.value();
-    region->domain = UseOf<VerbsPd>(domain);
-    region->pd = pd;
-    region->addr = address;
-    region->length = length;
-    region->access = access;
-    region->start = start;
-    region->lkey = region->rkey = static_cast<std::uint32_t>(added.value().key.v);
-    return region.release();
+    const Status registered = register_region(*region.value(), request);
+    if (!registered) return registered.error();
+    return std::move(region).value().release();
   });
 }
 
@@ -86,64 +68,123 @@ std::uint64_t start_of(const void* address, unsigned access) {
   return (access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : reinterpret_cast<std::uint64_t>(address);
 }
 
+// Memory that a verb has allocated or mapped goes with the region: no peer uses it any more.
 int dereg_mr(ibv_mr* mr) {
   if (mr == nullptr) return EINVAL;
   auto& region = object_of(mr);
   if (const int error = check_handle(region); error != 0) return error;
   if (region.in_use()) return EBUSY;
-  const Status removed =
-      VerbsContext::of(region.context).core().regions().remove(region.registration);
-  if (!removed) return errno_of(removed.error());
+  if (region.registration) {
+    const Status removed = table_of(region).remove(*region.registration);
+    if (!removed) return errno_of(removed.error());
+  }
   delete &region;
   return 0;
 }
 
-int rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t length, int access) {
+// What ibv_rereg_mr(3) is to change.
+struct Change {
+  int flags = 0;  // enum ibv_rereg_mr_flags
+  ibv_pd* pd = nullptr;
+  void* address = nullptr;
+  std::size_t length = 0;
+  unsigned access = 0;
+
+  bool moves() const { return (flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0; }
+  bool changes_domain() const { return (flags & IBV_REREG_MR_CHANGE_PD) != 0; }
+  bool changes_access() const { return (flags & IBV_REREG_MR_CHANGE_ACCESS) != 0; }
+};
+
+int check_change(const Change& change) {
   constexpr int kFlags =
       IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS;
-  const auto refuse = [](int error) {
+  if (change.flags == 0 || (change.flags & ~kFlags) != 0) return EINVAL;
+  if (change.moves() && (change.address == nullptr || change.length == 0)) return EINVAL;
+  return change.changes_domain() && change.pd == nullptr ? EINVAL : 0;
+}
+
+RegionRequest changed(const VerbsMr& region, const Change& change) {
+  const unsigned access = change.changes_access() ? change.access : region.access;
+  if (!change.moves()) return {region.addr, region.length, region.start, access};
+  return {change.address, change.length, start_of(change.address, access), access};
+}
+
+int check_changed(const VerbsMr& region, const Change& change) {
+  int error = check_handle(region);
+  if (error == 0 && change.changes_domain()) error = check_handle(object_of(change.pd));
+  if (error == 0 && !region.registration) error = EINVAL;
+  if (error != 0) return error;
+  const RegionRequest next = changed(region, change);
+  if (error = check_access(next.access); error != 0) return error;
+  const bool stays = region.memory.has_value() && !change.moves();
+  if (stays && !region.memory->writable() && writes(next.access)) return EACCES;
+  return check_memory(next);
+}
+
+int rereg_mr(ibv_mr* mr, const Change& change) {
+  int error = mr == nullptr ? EINVAL : check_change(change);
+  if (error == 0) error = check_changed(object_of(mr), change);
+  if (error != 0) {
     errno = error;
     return IBV_REREG_MR_ERR_INPUT;
-  };
-  const bool moves = (flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
-  const bool changes_domain = (flags & IBV_REREG_MR_CHANGE_PD) != 0;
-  const bool changes_access = (flags & IBV_REREG_MR_CHANGE_ACCESS) != 0;
-  if (mr == nullptr || flags == 0 || (flags & ~kFlags) != 0) return refuse(EINVAL);
-  if (moves && (address == nullptr || length == 0)) return refuse(EINVAL);
-  if (changes_domain && pd == nullptr) return refuse(EINVAL);
-  auto& region = object_of(mr);
-  int error = check_handle(region);
-  if (error == 0 && changes_domain) error = check_handle(object_of(pd));
-  if (error != 0) return refuse(error);
-  const unsigned wanted = changes_access ? static_cast<unsigned>(access) : region.access;
-  if (error = check_access(wanted); error != 0) return refuse(error);
-  void* const base = moves ? address : region.addr;
-  const std::size_t size = moves ? length : region.length;
-  if (error = check_memory(base, size, wanted); error != 0) return refuse(error);
-  VerbsPd& domain = changes_domain ? object_of(pd) : *region.domain.get();
-  const std::uint64_t start = moves ? start_of(base, wanted) : region.start;
+  }
+  VerbsMr& region = object_of(mr);
+  const RegionRequest next = changed(region, change);
+  VerbsPd& domain = change.changes_domain() ? object_of(change.pd) : *region.domain.get();
   const Status replaced =
-      VerbsContext::of(region.context)
-          .core()
-          .regions()
-          .replace(region.registration,
-                   region_attributes_of(domain.domain, base, size, start, wanted));
+      table_of(region).replace(*region.registration, region_attributes_of(domain.domain, next));
   if (!replaced) {
     errno = errno_of(replaced.error());
     return IBV_REREG_MR_ERR_CMD;
   }
-  if (changes_domain) {
+  if (change.changes_domain()) {
     region.domain = UseOf<VerbsPd>(domain);
-    region.pd = pd;
+    region.pd = change.pd;
   }
-  region.addr = base;
-  region.length = size;
-  region.start = start;
-  region.access = wanted;
+  show(region, next);
+  if (change.moves()) region.memory.reset();  // and other processes attach to it no more
   return 0;
 }
 
 }  // namespace
+
+int check_rights(unsigned access) {
+  const bool changes = (access & kNeedsLocalWrite) != 0;
+  return changes && (access & IBV_ACCESS_LOCAL_WRITE) == 0 ? EINVAL : 0;
+}
+
+bool writes(unsigned access) { return (access & (IBV_ACCESS_LOCAL_WRITE | kNeedsLocalWrite)) != 0; }
+
+void show(VerbsMr& region, const RegionRequest& request) {
+  region.addr = request.address;
+  region.length = request.length;
+  region.start = request.start;
+  region.access = request.access;
+}
+
+Result<std::unique_ptr<VerbsMr>> make_region(ibv_pd* pd) {
+  if (pd == nullptr) return Error{EINVAL, "no protection domain"};
+  auto& domain = object_of(pd);
+  if (const int error = check_handle(domain); error != 0) {
+    return Error{error, "the handle of the protection domain has been overwritten"};
+  }
+  auto region = std::make_unique<VerbsMr>(pd->context);
+  region->domain = UseOf<VerbsPd>(domain);
+  region->pd = pd;
+  return region;
+}
+
+Status register_region(VerbsMr& region, const RegionRequest& request) {
+  if (const int error = check_memory(request); error != 0) {
+    return Error{error, "the memory is not mapped"};
+  }
+  auto added = table_of(region).add(region_attributes_of(region.domain.get()->domain, request));
+  if (!added) return added.error();
+  region.registration = added.value();
+  show(region, request);
+  region.lkey = region.rkey = static_cast<std::uint32_t>(added.value().key.v);
+  return {};
+}
 
 // Memory windows are not offered.
 ibv_mw* alloc_mw(ibv_pd*, ibv_mw_type) { return null_with(EOPNOTSUPP); }
@@ -160,19 +201,19 @@ using weft::verbs::reg_mr;
 
 ibv_mr* ibv_reg_mr(ibv_pd* pd, void* address, std::size_t length, int access) {
   const auto flags = static_cast<unsigned>(access);
-  return reg_mr(pd, address, length, weft::verbs::start_of(address, flags), flags);
+  return reg_mr(pd, {address, length, weft::verbs::start_of(address, flags), flags});
 }
 ibv_mr* ibv_reg_mr_iova(ibv_pd* pd, void* address, std::size_t length, std::uint64_t iova,
                         int access) {
-  return reg_mr(pd, address, length, iova, static_cast<unsigned>(access));
+  return reg_mr(pd, {address, length, iova, static_cast<unsigned>(access)});
 }
 ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* address, std::size_t length, std::uint64_t iova,
                          unsigned access) {
-  return reg_mr(pd, address, length, iova, access);
+  return reg_mr(pd, {address, length, iova, access});
 }
 int ibv_dereg_mr(ibv_mr* mr) { return weft::verbs::dereg_mr(mr); }
 int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t length, int access) {
-  return weft::verbs::rereg_mr(mr, flags, pd, address, length, access);
+  return weft::verbs::rereg_mr(mr, {flags, pd, address, length, static_cast<unsigned>(access)});
 }
 
 // Memory of devices is not offered.

@@ -10,6 +10,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/usable.h"
@@ -19,6 +20,7 @@
 #include "memory/region_table.h"
 #include "queue/address_handle.h"
 #include "queue/queue_pair.h"
+#include "shared_memory/region_memory.h"
 
 namespace weft::verbs {
 
@@ -27,7 +29,7 @@ std::uint32_t new_handle();
 
 // The private copy of what the program sees of an object, and its use of the context.
 struct ObjectIdentity {
-  const std::uint32_t number = new_handle();
+  std::uint32_t number = new_handle();
   ibv_context* owner = nullptr;
   Use use;
 };
@@ -67,7 +69,11 @@ struct VerbsPd : VerbsObject<ibv_pd> {
 
 struct VerbsMr : VerbsObject<ibv_mr> {
   using VerbsObject::VerbsObject;
-  memory::Registration registration;
+  // Replaces the handle.
+  void call(std::uint32_t number) { handle = identity.number = number; }
+
+  std::optional<memory::Registration> registration;   // none: the memory is only mapped
+  std::optional<shared_memory::RegionMemory> memory;  // that a verb has allocated or mapped
   UseOf<VerbsPd> domain;
   unsigned access = 0;
   std::uint64_t start = 0;  // the address that names the first byte (iova)

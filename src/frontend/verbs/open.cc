@@ -38,6 +38,7 @@ ibv_context* ibv_open_device(ibv_device* device) {
     if (!context) return context.error();
     ibv_context* const handle = std::move(context).value().release()->handle();
     weft::verbs::fill_operations(VerbsContext::of(handle).extended());
+    weft::verbs::fill_operations(VerbsContext::of(handle).experimental());
     return handle;
   });
 }

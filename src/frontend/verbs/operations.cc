@@ -37,4 +37,11 @@ void fill_operations(verbs_context& verbs) {
   verbs.close_xrcd = close_xrcd;
 }
 
+void fill_operations(verbs_context_exp& verbs) {
+  verbs.exp_reg_mr = exp_reg_mr;
+  verbs.exp_reg_shared_mr = exp_reg_shared_mr;
+  verbs.exp_query_device = exp_query_device;
+  verbs.query_mr_memory = query_mr_memory;
+}
+
 }  // namespace weft::verbs

@@ -12,6 +12,8 @@ namespace weft::verbs {
 // Sets the operations of a context. One that is null is refused by the inline function of the
 // header.
 void fill_operations(verbs_context& verbs);
+// The same for experimental verbs (verbs_exp.h).
+void fill_operations(verbs_context_exp& verbs);
 
 // query_device.cc
 int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input,
@@ -26,6 +28,18 @@ int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* attribute
 ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type);
 int bind_mw(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* bind);
 int dealloc_mw(ibv_mw* mw);
+
+// exp_reg_mr.cc
+ibv_mr* exp_reg_mr(ibv_exp_reg_mr_in* in);
+
+// exp_reg_shared_mr.cc
+ibv_mr* exp_reg_shared_mr(ibv_exp_reg_shared_mr_in* in);
+
+// exp_memory.cc
+int query_mr_memory(ibv_mr* mr, weft_exp_mr_memory* memory);
+
+// exp_query_device.cc
+int exp_query_device(ibv_context* context, ibv_exp_device_attr* attributes);
 
 // prefetch.cc
 int advise_mr(ibv_pd* pd, ibv_advise_mr_advice advice, std::uint32_t flags, ibv_sge* list,

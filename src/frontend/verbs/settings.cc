@@ -48,8 +48,6 @@ bool read_log(const WarningSink& warn) {
   return on.value_or(false);
 }
 
-void print(const std::string& line) { std::fprintf(stderr, "weft: %s\n", line.c_str()); }
-
 // Made by the first call, or by several at a time, the first of which counts: none waits for
 // another thread, which a forked child might lack. Never destroyed.
 template <class Object, class Make>
@@ -61,6 +59,8 @@ Object& first_made(std::atomic<Object*>& place, const Make& make) {
 }
 
 }  // namespace
+
+void print(const std::string& line) { std::fprintf(stderr, "weft: %s\n", line.c_str()); }
 
 VerbsSettings read_settings(const WarningSink& warn) {
   return {Options::from_environment(kPrefixes, warn), read_names(warn), read_log(warn)};

@@ -13,8 +13,12 @@ namespace weft::verbs {
 struct VerbsSettings {
   Options options;           // FI_WEFT_NAME, or else WEFT_NAME
   std::string device_names;  // WEFT_DEVICE_NAME: with %d for the number; empty: Weft's own names
-  bool logs = false;         // WEFT_LOG: sentences about refused accesses go to stderr
+  bool logs =
+      false;  // WEFT_LOG: sentences go to stderr, about refused accesses and allocated memory
 };
+
+// Writes a line on stderr.
+void print(const std::string& line);
 
 // Reads the environment. A value that makes no sense: a line for `warn`, and the default.
 VerbsSettings read_settings(const WarningSink& warn);
