@@ -12,6 +12,12 @@ endif()
 if(TARGET weft-rdmacm)
   install(TARGETS weft-verbs weft-rdmacm LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/weft)
 endif()
+# Experimental verbs. Not in INCLUDEDIR itself: there the header would come before the distribution's
+# in every program. The .pc file finds it from where it lies itself.
+install(DIRECTORY include/ofed DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weft)
+configure_file(cmake/weft-ofed.pc.in weft-ofed.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/weft-ofed.pc DESTINATION ${CMAKE_INSTALL_DATADIR}/pkgconfig)
+install(DIRECTORY man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man3)
 install(TARGETS weft RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES README.md LICENSE TYPE DOC)
 install(DIRECTORY docs/ TYPE DOC FILES_MATCHING PATTERN "*.md")
