@@ -11,6 +11,7 @@ from pathlib import Path
 import sides
 
 READERS = 3
+VERSIONS = "1000000"
 ROWS = [  # options, what the client says
     ([], "attached 4096 bytes\n"),
     (["-n"], "attached 4096 bytes, without a key\n"),
@@ -48,7 +49,7 @@ def run_readers(prefix):
     def start(*more):
         return subprocess.Popen([*words, *more], env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
-    writer = start("-n", "20000")
+    writer = start("-n", VERSIONS)
     identity = writer.stdout.readline().strip()
     readers = [start(identity) for _ in range(READERS)]
     attached = [reader.stdout.readline() for reader in readers]
@@ -56,7 +57,7 @@ def run_readers(prefix):
     statuses = [process.returncode for process in (writer, *readers)]
     print(identity, attached, ends, statuses)
     return attached == ["attached\n"] * READERS and statuses == [0] * (READERS + 1) and \
-        ends == ["20000 versions written\n"] + ["the last version is 20000\n"] * READERS
+        ends == [f"{VERSIONS} versions written\n"] + [f"the last version is {VERSIONS}\n"] * READERS
 
 
 def main():

@@ -81,6 +81,13 @@ class End {
     wanted.cap = {16, 16, 1, 1, 0};
     wanted.qp_type = IBV_QPT_RC;
     qp_ = made(ibv_create_qp(device.pd, &wanted), "ibv_create_qp");
+    ibv_qp_attr attributes{};
+    attributes.qp_state = IBV_QPS_INIT;
+    attributes.port_num = 1;
+    attributes.qp_access_flags = kAccess;
+    check(ibv_modify_qp(qp_, &attributes,
+                        IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+          "to INIT");
   }
   Exchange& exchange() { return exchange_; }
 
@@ -137,12 +144,6 @@ class End {
   }
   void make_ready() {
     ibv_qp_attr attributes{};
-    attributes.qp_state = IBV_QPS_INIT;
-    attributes.port_num = 1;
-    attributes.qp_access_flags = kAccess;
-    check(ibv_modify_qp(qp_, &attributes,
-                        IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-          "to INIT");
     attributes.qp_state = IBV_QPS_RTR;
     attributes.path_mtu = device_.mtu;
     attributes.dest_qp_num = peer_.qpn;
