@@ -11,6 +11,7 @@ from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parent / "experimental"
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+SHARING = [f"{users}_{right}" for users in ("USER", "GROUP", "OTHER") for right in ("READ", "WRITE")]
 DIALECTS = ["cc -x c -std=gnu99", "cc -x c -std=gnu11", "c++ -x c++ -std=c++11", "c++ -x c++ -std=c++20"]
 
 
@@ -84,6 +85,8 @@ def main():
         share(prefix)
         pages = sorted(prefix.rglob("man3/*.3"))
         expect([page.name for page in pages], ["ibv_exp_reg_mr.3", "ibv_exp_reg_shared_mr.3"], "manual pages")
+        text = pages[0].read_text()
+        expect([bit for bit in SHARING if f"IBV_EXP_ACCESS_SHARED_MR_{bit}" not in text], [], "sharing bits that the page lacks")
     return 0
 
 
