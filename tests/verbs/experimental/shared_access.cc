@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Is a shared region one memory, by whatever process's key peers access it?
 //
-// usage: weft_shared_access hold PORT [ID]             a holder: creates the region, or attaches to
-// it
-//        weft_shared_access drive NUMBER HOST PORT...  an initiator: number 0 or 1; ports of
-//        holders
+// usage: weft_shared_access hold PORT [ID]
+//        weft_shared_access keep PORT [ID]
+//        weft_shared_access drive NUMBER HOST PORT...
+//        weft_shared_access fail NUMBER HOST PORT...
 //
-// A holder prints the id, serves both initiators at PORT and PORT + 1, and at the end prints the
-// two words that they count in. An initiator writes, sends and adds through each holder's key,
-// reads all of it back through every other one's, and then counts with the other initiator, in one
-// word by FETCH_ADD and in another one by CMP_SWAP, through all keys at once. It prints its counts.
+// A holder (hold, keep) creates the region, or attaches to that with the id, prints the id, and
+// serves both initiators at PORT and PORT + 1. With `hold` it prints the two words at the end that
+// they count in; with `keep` the memory may be gone by then.
+//
+// An initiator, of number 0 or 1, knows the ports of holders. With `drive` it writes, sends and
+// adds through each holder's key, reads all of it back through every other one's, and then counts
+// with the other initiator, in one word by FETCH_ADD and in another one by CMP_SWAP, through all
+// keys at once; it prints its counts. With `fail` it writes (0) or reads (1) in vain, and prints
+// with which status.
 #include <infiniband/verbs.h>
 
 #include <algorithm>
@@ -131,10 +136,14 @@ class End {
     check(ibv_post_send(qp_, &request, &bad), "ibv_post_send");
   }
   void finish() {
+    const ibv_wc_status status = end();
+    if (status != IBV_WC_SUCCESS) fail(ibv_wc_status_str(status));
+  }
+  ibv_wc_status end() {
     ibv_wc wc{};
     while (ibv_poll_cq(cq_, 1, &wc) == 0) {
     }
-    if (wc.status != IBV_WC_SUCCESS) fail(ibv_wc_status_str(wc.status));
+    return wc.status;
   }
 
  private:
@@ -206,7 +215,7 @@ ibv_mr* attach(const Device& device, std::uint32_t id) {
 
 // The receive for an initiator's message is posted before it is connected; `number` is that of this
 // holder among the initiator's ports.
-int hold(unsigned short port, const char* id) {
+int hold(unsigned short port, const char* id, bool counts) {
   const Device device;
   ibv_mr* const region =
       id == nullptr ? create(device)
@@ -223,7 +232,7 @@ int hold(unsigned short port, const char* id) {
   for (int meeting = 0; meeting < 2; ++meeting) {  // all are connected; all are done
     for (End& end : ends) end.exchange().meet();
   }
-  std::printf("%lu %lu\n", word_in(region, kAdded), word_in(region, kSwapped));
+  if (counts) std::printf("%lu %lu\n", word_in(region, kAdded), word_in(region, kSwapped));
   return 0;
 }
 
@@ -258,6 +267,10 @@ class Initiator {
       for (End& other : ends_) wrong += look(other, at, through);
     }
     return wrong;
+  }
+  void fail_once() {
+    ends_.front().start(number_ == 0 ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ, 0, 0, kPart, 0, 0);
+    std::printf("%s\n", ibv_wc_status_str(ends_.front().end()));
   }
   std::uint64_t add() {
     for (std::size_t round = 0; round < kRounds; ++round) {
@@ -314,6 +327,13 @@ class Initiator {
   std::deque<End> ends_;
 };
 
+int fail_once(unsigned number, const std::string& host, const std::vector<unsigned short>& ports) {
+  Initiator initiator(number, host, ports);
+  initiator.fail_once();
+  initiator.meet();
+  return 0;
+}
+
 int drive(unsigned number, const std::string& host, const std::vector<unsigned short>& ports) {
   Initiator initiator(number, host, ports);
   const std::size_t wrong = initiator.exchange_bytes();
@@ -329,9 +349,11 @@ int drive(unsigned number, const std::string& host, const std::vector<unsigned s
 
 int main(int count, char** words) {
   const std::string role = count > 2 ? words[1] : "";
-  if (role == "hold") return hold(port_of(words[2]), count > 3 ? words[3] : nullptr);
-  if (role != "drive" || count < 5) return 2;
+  if (role == "hold" || role == "keep")
+    return hold(port_of(words[2]), count > 3 ? words[3] : nullptr, role == "hold");
+  if ((role != "drive" && role != "fail") || count < 5) return 2;
   std::vector<unsigned short> ports;
   for (int i = 4; i < count; ++i) ports.push_back(port_of(words[i]));
-  return drive(static_cast<unsigned>(std::atoi(words[2])), words[3], ports);
+  const auto act = role == "drive" ? drive : fail_once;
+  return act(static_cast<unsigned>(std::atoi(words[2])), words[3], ports);
 }
