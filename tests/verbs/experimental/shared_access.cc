@@ -51,7 +51,7 @@ Object* made(Object* object, const char* what) {
   return object;
 }
 
-// An open device of this process. What it opens goes with the process.
+// An open device of this process, which is never closed.
 struct Device {
   Device() {
     ibv_device** const list = made(ibv_get_device_list(nullptr), "ibv_get_device_list");
@@ -67,7 +67,7 @@ struct Device {
   ibv_mtu mtu = IBV_MTU_1024;
 };
 
-// What the other side needs to know.
+// Everything that the other side needs to know.
 struct Place {
   std::uint32_t qpn;
   std::uint32_t key;
