@@ -8,9 +8,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "base/types.h"
 #include "os/at_fork.h"
@@ -235,16 +237,15 @@ Status PublishedFile::publish(const std::string& path, unsigned grants) {
     return last_error(path + ": cannot have this group");
   if (::fchmod(fd_.get(), grants) != 0) return last_error(path);
   const std::lock_guard guard(own_files().mutex);
+  std::string& name = own_files().files[identity_].path;
   const std::string self = descriptor_path(fd_.get());
-  if (::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) != 0)
-    return last_error("cannot name the shared file " + path);
-  own_files().files[identity_].path = path;
+  const bool named =
+      name.empty()
+          ? ::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0
+          : ::renameat2(AT_FDCWD, name.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0;
+  if (!named) return last_error("cannot name the shared file " + path);
+  name = path;
   return {};
-}
-
-void PublishedFile::withdraw() {
-  const std::lock_guard guard(own_files().mutex);
-  own_files().files[identity_].unlink();
 }
 
 Result<PublishedMemory> PublishedFile::map_again(bool writable, void* hint) const {

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "os/child_process_support.h"
+#include "os/directory.h"
 #include "os/huge_pages.h"
 #include "os/own_process_support.h"
 #include "os/test_directory_support.h"
@@ -50,18 +51,23 @@ class PublishedFileTest : public testing::Test {
   mutable Mapping memory_;
 };
 
-TEST_F(PublishedFileTest, HasANameOnlyWhileItIsPublished) {
-  const auto file = create();
+TEST_F(PublishedFileTest, HasTheNameThatItWasGivenLastWhileItLives) {
+  auto file = create();
   EXPECT_EQ(error_elsewhere(), ENOENT);
   ASSERT_TRUE(file->publish(path(), 0600).ok());
   EXPECT_EQ(error_elsewhere(), 0);
-  file->withdraw();
+  EXPECT_EQ(create()->publish(path(), 0600).error().code, EEXIST);
+  ASSERT_TRUE(file->publish(path() + "2", 0600).ok());
   EXPECT_EQ(error_elsewhere(), ENOENT);
   ASSERT_TRUE(file->publish(path(), 0600).ok());
   EXPECT_EQ(error_elsewhere(), 0);
-  const auto second = create();
-  const Status taken = second->publish(path(), 0600);
-  EXPECT_EQ(taken.error().code, EEXIST);
+  auto second = create();
+  ASSERT_TRUE(second->publish(path() + "2", 0600).ok());
+  EXPECT_EQ(second->publish(path(), 0600).error().code, EEXIST);
+  file.reset();
+  EXPECT_EQ(error_elsewhere(), ENOENT);
+  second.reset();
+  EXPECT_TRUE(names_in(directory_.path()).value().empty());
 }
 
 TEST_F(PublishedFileTest, OfThisProcessKeepsItsLockWhenItIsMappedAndSwept) {

@@ -71,6 +71,19 @@ TEST(HostileFiles, OfOneIdAreNotAttachedBecauseOneIsForged) {
   });
 }
 
+TEST(HostileFiles, WithTheNextIdHaveTheCreatorTakeAnother) {
+  in_own_shm([] {
+    const auto first = share();
+    char forged[64];
+    std::snprintf(forged, sizeof forged, "/dev/shm/weft-mr.%08x.forged", first->id() + 1);
+    ASSERT_EQ(::symlink("nothing", forged), 0);
+    const auto second = share();
+    EXPECT_EQ(second->id(), first->id() + 2);
+    EXPECT_EQ(region_names().size(), 3U);
+    EXPECT_EQ(os::in_child([&] { return attach_error(second->id()); }), 0);
+  });
+}
+
 TEST(HostileFiles, ThatAreNoRegularFilesAreInvalid) {
   in_own_shm([] {
     const Creator creator;

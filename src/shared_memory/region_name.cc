@@ -58,7 +58,6 @@ Result<std::uint32_t> publish_region(os::PublishedFile& file, unsigned grants) {
     const auto files = files_of_region(id);
     if (!files) return files.error();
     if (files.value().size() == 1) return id;
-    file.withdraw();
   }
   return Error{EADDRINUSE, "files in " + region_directory() + " have each id that was tried"};
 }

@@ -39,7 +39,8 @@ class PublishedFile {
   // and ftruncate(2).
   static Result<std::unique_ptr<PublishedFile>> create(const std::string& directory,
                                                        std::uint64_t length, bool huge_pages);
-  // Withdraws the name. A forked child's copy leaves it alone.
+  // Takes the name away; the memory stays. A forked child's copy leaves it alone. Done at the end
+  // of the process, too.
   ~PublishedFile();
   PublishedFile(const PublishedFile&) = delete;
   PublishedFile& operator=(const PublishedFile&) = delete;
@@ -49,11 +50,10 @@ class PublishedFile {
   // EINVAL when `at` is not free; others of fallocate(2) and mmap(2).
   Result<Mapping> map(void* at);
 
-  // Gives the file the name `path` and the mode `grants`, of the mode bits 0666, whatever the
-  // umask; its group is the effective one of this process. Errors: EEXIST, others of linkat(2).
+  // Gives the file the name `path`, in place of the one that it has, and the mode `grants`, of the
+  // mode bits 0666, whatever the umask; its group is the effective one of this process. Errors:
+  // EEXIST, others of linkat(2) and rename(2).
   Status publish(const std::string& path, unsigned grants);
-  // Takes the name away; the memory stays. Idempotent. Done at the end of the process, too.
-  void withdraw();
 
   // Maps it as map_published() does. Any thread that keeps it from ending meanwhile.
   Result<PublishedMemory> map_again(bool writable, void* hint) const;
