@@ -3,7 +3,6 @@
 #include "os/huge_pages.h"
 
 #include <sys/mman.h>
-#include <sys/prctl.h>
 
 #include <cerrno>
 
@@ -35,7 +34,7 @@ bool collapse(const Mapping& memory) {
 // zeros (Linux 6.1): so all of the range has to be there at no time in small pages.
 Status back_by_huge_pages(const Mapping& memory) {
   constexpr std::size_t kSmallPage = 4096;
-  if (page_size() != kSmallPage || ::prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0) != 0) return none();
+  if (page_size() != kSmallPage) return none();
   advise(memory.base(), memory.length(), MADV_HUGEPAGE);
   for (std::size_t at = 0; at < memory.length(); at += kHugePage) {
     if (!advise(memory.base() + at, kSmallPage, kPopulate)) return none();

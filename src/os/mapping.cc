@@ -13,7 +13,7 @@
 namespace weft::os {
 namespace {
 
-// Of mmap(2). Anonymous pages of the hugetlb pool are shared with children: a private one that is
+// Pages of the hugetlb pool are shared with forked children: a private one that is
 // written after a fork needs another page, and without one the process ends.
 int flags_of(const Placement& how) {
   if (how.fd >= 0) return MAP_SHARED;
@@ -25,8 +25,7 @@ int flags_of(const Placement& how) {
 // Linux before 4.17 takes the address for a hint.
 void* map_exactly(void* at, std::size_t length, const Placement& how) {
   const int rights = PROT_READ | (how.writable ? PROT_WRITE : 0);
-  void* const base =
-      ::mmap(at, length, rights, flags_of(how) | MAP_FIXED_NOREPLACE, how.fd, 0);
+  void* const base = ::mmap(at, length, rights, flags_of(how) | MAP_FIXED_NOREPLACE, how.fd, 0);
   if (base == at) return base;
   if (base == MAP_FAILED) return nullptr;
   ::munmap(base, length);

@@ -219,9 +219,9 @@ Result<Mapping> PublishedFile::map(void* at) {
   if (!huge_pages_) {
     if (Status ok = reserve(fd_.get(), length_); !ok) return ok.error();
   }
-  auto memory = Mapping::place(
-      align_up(length_, block),
-      {.fd = fd_.get(), .at = at, .only_there = at != nullptr, .alignment = block});
+  auto memory =
+      Mapping::place(align_up(length_, block),
+                     {.fd = fd_.get(), .at = at, .only_there = at != nullptr, .alignment = block});
   if (!memory || !huge_pages_) return memory;
   if (Status ok = back_by_huge_pages(memory.value()); !ok) return ok.error();
   return memory;

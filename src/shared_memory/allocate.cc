@@ -70,10 +70,10 @@ Result<RegionMemory> shared(const Wish& wish, const Obtained& pages) {
   auto id = publish_region(*file.value(), wish.grants);
   if (!id) return id.error();
   return RegionMemory(Parts{.memory = std::move(memory).value(),
-                       .file = std::move(file).value(),
-                       .length = wish.length,
-                       .obtained = pages,
-                       .id = id.value()});
+                            .file = std::move(file).value(),
+                            .length = wish.length,
+                            .obtained = pages,
+                            .id = id.value()});
 }
 
 Result<RegionMemory> hugetlb(const Wish& wish) {

@@ -33,8 +33,8 @@ bool huge_pages_exist(bool shared) {
   constexpr int kRights = PROT_READ | PROT_WRITE;
   constexpr int kKind = MAP_PRIVATE | MAP_ANONYMOUS;
   auto* const base = static_cast<char*>(::mmap(nullptr, 2 * kHuge, kRights, kKind, -1, 0));
-  auto* const at = reinterpret_cast<char*>((reinterpret_cast<std::uintptr_t>(base) + kHuge - 1) &
-                                           ~(kHuge - 1));
+  auto* const at =
+      reinterpret_cast<char*>((reinterpret_cast<std::uintptr_t>(base) + kHuge - 1) & ~(kHuge - 1));
   *at = 0;
   constexpr int kCollapse = 25;
   const bool exist = ::madvise(at, kHuge, kCollapse) == 0;
@@ -79,8 +79,8 @@ std::ostream& operator<<(std::ostream& out, const Case& c) {
 
 // As docs/design/shared_regions.md has it: the error, or the order of blocks.
 std::pair<int, unsigned> expected(const Case& c) {
-  if (c.type == AllocationType::kAnonymous) return c.grants != 0 ? std::pair{EINVAL, 0U}
-                                                                 : std::pair{0, 12U};
+  if (c.type == AllocationType::kAnonymous)
+    return c.grants != 0 ? std::pair{EINVAL, 0U} : std::pair{0, 12U};
   const bool whole_block = c.length >= kHuge && c.max >= 21;
   const bool must_be_large = c.min >= 13;
   if (c.huge_pages && c.min <= 21 && (whole_block || must_be_large)) return {0, 21};
@@ -91,14 +91,16 @@ std::pair<int, unsigned> expected(const Case& c) {
 void expect_zeroed_and_usable(const RegionMemory& region) {
   std::byte* const base = region.base();
   const std::size_t last = region.length() - 1;
-  EXPECT_TRUE(std::all_of(base, base + region.length(), [](std::byte b) { return b == std::byte{}; }));
+  EXPECT_TRUE(
+      std::all_of(base, base + region.length(), [](std::byte b) { return b == std::byte{}; }));
   base[0] = base[last] = std::byte{1};
 }
 
 void check(const Case& c) {
-  const auto region = allocate({.length = c.length,
-                                .settings = {.type = c.type, .max_order = c.max, .min_order = c.min},
-                                .grants = c.grants});
+  const auto region =
+      allocate({.length = c.length,
+                .settings = {.type = c.type, .max_order = c.max, .min_order = c.min},
+                .grants = c.grants});
   const auto [error, order] = expected(c);
   ASSERT_EQ(region ? 0 : region.error().code, error) << c;
   if (error != 0) return;
@@ -106,7 +108,8 @@ void check(const Case& c) {
   EXPECT_EQ(got.block_order, order) << c;
   EXPECT_EQ(got.backing == Backing::kBasePages, order == 12) << c;
   EXPECT_EQ(region.value().length(), c.length) << c;
-  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(region.value().base()) % (std::size_t{1} << order), 0U);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(region.value().base()) % (std::size_t{1} << order),
+            0U);
   EXPECT_EQ(region.value().id() != 0, c.grants != 0) << c;
   expect_zeroed_and_usable(region.value());
   if (got.backing == Backing::kTransparentHugePages) {
@@ -180,7 +183,8 @@ TEST(Allocate, RefusesSenselessWishes) {
         for (const std::size_t less : {std::size_t{0}, kPage}) {
           const std::size_t length = (std::size_t{1} << bits) - less;
           const int error = error_of({.length = length, .grants = grants});
-          EXPECT_TRUE(error == ENOMEM || error == ENOSPC || error == EFBIG) << length << ": " << error;
+          EXPECT_TRUE(error == ENOMEM || error == ENOSPC || error == EFBIG)
+              << length << ": " << error;
         }
       }
       EXPECT_EQ(error_of({.length = ~(kPage - 1), .grants = grants}), ENOMEM);
@@ -194,8 +198,8 @@ TEST(Allocate, PutsMemoryExactlyAtAnAddressOrNowhere) {
   const auto range = os::Mapping::reserve(4 * kHuge);
   ASSERT_TRUE(range.ok());
   std::byte* const first = range.value().base();
-  auto* const at = reinterpret_cast<std::byte*>(
-      (reinterpret_cast<std::uintptr_t>(first) + kHuge) & ~(kHuge - 1));
+  auto* const at = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(first) + kHuge) &
+                                                ~(kHuge - 1));
   const AllocatorSettings contiguous{.type = AllocationType::kContiguous, .min_order = 13};
   const auto error_of = [](const Result<RegionMemory>& r) { return r ? 0 : r.error().code; };
   EXPECT_EQ(error_of(allocate({.length = kHuge, .at = at})), EINVAL) << "not free";
@@ -203,7 +207,8 @@ TEST(Allocate, PutsMemoryExactlyAtAnAddressOrNowhere) {
             huge_pages_exist(false) ? EINVAL : ENOMEM);
   ASSERT_EQ(::munmap(at, 2 * kHuge), 0);
   EXPECT_EQ(error_of(allocate({.length = kPage, .at = at + 1})), EINVAL);
-  EXPECT_EQ(error_of(allocate({.length = kHuge, .settings = contiguous, .at = at + kPage})), ENOMEM);
+  EXPECT_EQ(error_of(allocate({.length = kHuge, .settings = contiguous, .at = at + kPage})),
+            ENOMEM);
   {
     const auto there = allocate({.length = kHuge + 1, .at = at});
     ASSERT_TRUE(there.ok()) << there.error().message;

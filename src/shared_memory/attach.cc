@@ -28,9 +28,9 @@ Result<RegionMemory> attach(const AttachWish& wish) {
   if (!found) return found.error();
   os::PublishedMemory& part = found.value();
   return RegionMemory(RegionMemory::Parts{.memory = std::move(part.memory),
-                       .length = part.length,
-                       .obtained = obtained_by_creator(part.huge_pages),
-                       .writable = wish.writable});
+                                          .length = part.length,
+                                          .obtained = obtained_by_creator(part.huge_pages),
+                                          .writable = wish.writable});
 }
 
 }  // namespace weft::shared_memory

@@ -119,9 +119,8 @@ TEST(Grants, ExactlyOneClassCounts) {
     const std::array expected{EACCES, EACCES, EACCES, 0, 0};
     for (std::size_t i = 0; i < kIdentities.size(); ++i) {
       const Identity& who = kIdentities[i];
-      EXPECT_EQ(
-          os::in_child([&] { return become(who) ? attach_error(creator.id(), true) : 100; }),
-          expected[i])
+      EXPECT_EQ(os::in_child([&] { return become(who) ? attach_error(creator.id(), true) : 100; }),
+                expected[i])
           << who.name;
     }
   });

@@ -109,8 +109,8 @@ TEST(HostileFiles, OfALengthThatIsNotLockedPagesAreInvalid) {
     for (const Case& c :
          {Case{2 * page, 0, 2 * page, 0}, Case{2 * page, 0, page, 0}, Case{0, 0, page, EINVAL},
           Case{page - 1, 0, page, EINVAL}, Case{page, 0, 2 * page, EINVAL},
-          Case{page, 0, 100, EINVAL}, Case{page, 0, 0, EINVAL},
-          Case{1, 0, off_t{1} << 62, EINVAL}, Case{2 * page, page, page, ENOENT}}) {
+          Case{page, 0, 100, EINVAL}, Case{page, 0, 0, EINVAL}, Case{1, 0, off_t{1} << 62, EINVAL},
+          Case{2 * page, page, page, ENOENT}}) {
       const Holder holder(c.size, c.begin, c.length);
       EXPECT_EQ(attach_error(kId), c.error) << c.size << ", " << c.begin << ", " << c.length;
       ::unlink(kFile);

@@ -40,8 +40,7 @@ std::string prefix_of(std::uint32_t id) {
 
 std::string random_generation() {
   char text[17];
-  std::snprintf(text, sizeof text, "%016llx",
-                static_cast<unsigned long long>(os::random_number()));
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(os::random_number()));
   return text;
 }
 

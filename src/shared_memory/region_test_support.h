@@ -51,8 +51,9 @@ inline int attach_error(std::uint32_t id, bool writable = false) {
 // A process that shares a region until it is killed.
 class Creator {
  public:
-  explicit Creator(unsigned grants = 0600, std::size_t length = kPage,
-                   const std::function<bool()>& first = [] { return true; })
+  explicit Creator(
+      unsigned grants = 0600, std::size_t length = kPage,
+      const std::function<bool()>& first = [] { return true; })
       : process_([&] {
           if (!first()) return false;
           static std::unique_ptr<RegionMemory> region;
