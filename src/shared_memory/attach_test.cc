@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <sys/mman.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
