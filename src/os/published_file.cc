@@ -80,12 +80,12 @@ struct flock lock_of(short type, std::uint64_t length) {
   return lock;
 }
 
-// Bytes that the living creator of the file has locked, 0 when the lock is not a creator's; nothing
+// Bytes that the living creator of the file has locked from the first one on (0: all); nothing
 // without one. A lock for reading is not seen: a process without a write grant may have one.
 std::optional<std::uint64_t> locked_bytes(int fd) {
   struct flock lock = lock_of(F_RDLCK, 1);
   if (::fcntl(fd, F_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return std::nullopt;
-  return lock.l_start == 0 ? static_cast<std::uint64_t>(lock.l_len) : 0;
+  return static_cast<std::uint64_t>(lock.l_len);
 }
 
 // A descriptor that names a file: closing it drops no lock. Nothing happens to a special file.

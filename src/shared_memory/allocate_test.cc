@@ -193,7 +193,7 @@ TEST(Allocate, RefusesSenselessWishes) {
 }
 
 TEST(Allocate, PutsMemoryExactlyAtAnAddressOrNowhere) {
-  const auto range = os::Mapping::reserve(4 * kHuge);
+  const auto range = os::Mapping::reserve(5 * kHuge);
   ASSERT_TRUE(range.ok());
   std::byte* const first = range.value().base();
   auto* const at = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(first) + kHuge) &
@@ -203,7 +203,7 @@ TEST(Allocate, PutsMemoryExactlyAtAnAddressOrNowhere) {
   EXPECT_EQ(error_of(allocate({.length = kHuge, .at = at})), EINVAL) << "not free";
   EXPECT_EQ(error_of(allocate({.length = kHuge, .settings = contiguous, .at = at})),
             huge_pages_exist(false) ? EINVAL : ENOMEM);
-  ASSERT_EQ(::munmap(at, 2 * kHuge), 0);
+  ASSERT_EQ(::munmap(at, 4 * kHuge), 0);
   EXPECT_EQ(error_of(allocate({.length = kPage, .at = at + 1})), EINVAL);
   EXPECT_EQ(error_of(allocate({.length = kHuge, .settings = contiguous, .at = at + kPage})),
             ENOMEM);
@@ -214,10 +214,10 @@ TEST(Allocate, PutsMemoryExactlyAtAnAddressOrNowhere) {
     EXPECT_EQ(there.value().obtained().block_order, huge_pages_exist(false) ? 21U : 12U);
     EXPECT_EQ(error_of(allocate({.length = 1, .at = at})), EINVAL);
   }
-  const auto small = allocate({.length = kHuge, .at = at + kPage});
-  ASSERT_TRUE(small.ok()) << small.error().message;
-  EXPECT_EQ(small.value().base(), at + kPage);
-  EXPECT_EQ(small.value().obtained().block_order, 12U);
+  const auto between = allocate({.length = 3 * kHuge, .at = at + kPage});
+  ASSERT_TRUE(between.ok()) << between.error().message;
+  EXPECT_EQ(between.value().base(), at + kPage);
+  EXPECT_EQ(between.value().obtained().block_order, 12U);
 }
 
 TEST(Allocate, MemoryIsUnmappedAtTheEnd) {

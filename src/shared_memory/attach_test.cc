@@ -111,6 +111,20 @@ TEST(Attach, LargePagesAreLargeForAllAndALengthIsKept) {
   });
 }
 
+TEST(Attach, BasePagesAreNotTakenForLargeOnes) {
+  in_own_shm([] {
+    for (const std::size_t length : {os::kHugePage, 2 * os::kHugePage}) {
+      const auto region = allocate({.length = length, .settings{.max_order = 12}, .grants = 0600});
+      ASSERT_TRUE(region.ok());
+      const auto seen = attach({.id = region.value().id()});
+      ASSERT_TRUE(seen.ok());
+      EXPECT_EQ(seen.value().length(), length);
+      EXPECT_EQ(seen.value().obtained().block_order, 12U);
+      EXPECT_EQ(seen.value().obtained().backing, Backing::kBasePages);
+    }
+  });
+}
+
 TEST(Attach, AnUnknownIdIsNotFound) {
   in_own_shm([] {
     const auto region = share();

@@ -25,7 +25,7 @@ struct AllocatorSettings {
 };
 
 // Pages behind memory: of the base size; of 2 MiB, which the kernel may divide again when memory
-// runs short; of 2 MiB from the hugetlb pool.
+// runs short; of 2 MiB from the hugetlb pool, which a forked child has in common with its parent.
 enum class Backing { kBasePages, kTransparentHugePages, kHugetlbPages };
 
 // The pages of a region, and the order of the blocks that are contiguous in physical memory.
