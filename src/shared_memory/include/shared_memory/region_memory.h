@@ -36,7 +36,8 @@ struct Obtained {
 
 // Memory of one region in this process, as a mapping of whole blocks. At its end it is unmapped,
 // and its creator withdraws its id: no process attaches it any more, those that have keep the
-// pages. In a forked child the end of a copy does nothing but unmap.
+// pages. In a forked child the end of a copy does nothing but unmap. A creator that shares it holds
+// a descriptor meanwhile. One thread at a time.
 class RegionMemory {
  public:
   struct Parts {
@@ -50,7 +51,7 @@ class RegionMemory {
   // For allocate() and attach().
   explicit RegionMemory(Parts parts) : parts_(std::move(parts)) {}
   RegionMemory(RegionMemory&&) = default;
-  RegionMemory& operator=(RegionMemory&&) = delete;
+  RegionMemory& operator=(RegionMemory&&) = default;
 
   std::byte* base() const { return parts_.memory.base(); }
   // Bytes, as its creator asked for; the mapping may be longer.
