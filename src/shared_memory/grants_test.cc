@@ -86,8 +86,8 @@ int count_wrong(const Identity& who, const Regions& regions) {
 }
 
 TEST(Grants, AreThoseOfTheModeBitsForEachClassAndCombination) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become other users";
   in_own_shm([] {
-    if (::geteuid() != 0) GTEST_SKIP() << "only root can become other users";
     const os::SharedValue<Regions> regions;
     const os::Sleeper owner([&] { return become_owner() && share_all(*regions); });
     EXPECT_EQ(regions->ids[0], 0U) << "no grants, no id";
@@ -100,8 +100,8 @@ TEST(Grants, AreThoseOfTheModeBitsForEachClassAndCombination) {
 }
 
 TEST(Grants, BindTheCreatorsProcessToo) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become other users";
   in_own_shm([] {
-    if (::geteuid() != 0) GTEST_SKIP() << "only root can become other users";
     EXPECT_EQ(os::in_child([] {
                 Regions regions;
                 const Identity owner{"creator", kOwner, kOwnersGroup, {}, 6};
@@ -113,8 +113,8 @@ TEST(Grants, BindTheCreatorsProcessToo) {
 }
 
 TEST(Grants, ExactlyOneClassCounts) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become other users";
   in_own_shm([] {
-    if (::geteuid() != 0) GTEST_SKIP() << "only root can become other users";
     const Creator creator(0206, kPage, become_owner);
     const std::array expected{EACCES, EACCES, EACCES, 0, 0};
     for (std::size_t i = 0; i < kIdentities.size(); ++i) {
@@ -139,8 +139,8 @@ TEST(Grants, AreTheModeOfTheFileWhateverTheUmask) {
 }
 
 TEST(Grants, AreForTheGroupOfTheProcessAndNotOfTheDirectory) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a directory to a group";
   in_own_shm([] {
-    if (::geteuid() != 0) GTEST_SKIP() << "only root can give a directory to a group";
     ASSERT_EQ(::chown("/dev/shm", 0, 2007), 0);
     ASSERT_EQ(::chmod("/dev/shm", 03777), 0);
     const Creator creator(0640, kPage, become_owner);

@@ -141,8 +141,8 @@ TEST(HostileFiles, ThatAreNotLockedAreSwept) {
 
 // Their owner has no right to open them.
 TEST(HostileFiles, WithoutRightsOfTheirOwnerAreSweptAndKeepTheirModeWhileTheyLive) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   in_own_shm([] {
-    if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
     EXPECT_EQ(os::in_child([] {
                 if (::setuid(1001) != 0) return 1;
                 Creator living(0006);
@@ -179,8 +179,8 @@ TEST(HostileFiles, WithASecondNameOfARegionKeepItsLock) {
 }
 
 TEST(HostileFiles, OfOtherUsersAreNeitherSweptNorFollowed) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   in_own_shm([] {
-    if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
     EXPECT_EQ(os::in_child([] {
                 if (::setuid(1001) != 0) return 1;
                 for (int i = 0; i < 2000; ++i)
@@ -221,8 +221,8 @@ TEST(HostileFiles, OfThisUserHideNoDeadOneForEver) {
 
 // All users that the namespace does not know look like user 65534, and so does this process.
 TEST(HostileFiles, OfStrangersInAUserNamespaceAreStrange) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   in_own_shm([] {
-    if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
     const Creator living(0600, kPage, [] { return ::setuid(1001) == 0; });
     Creator dead(0600, kPage, [] { return ::setuid(1001) == 0; });
     dead.kill();

@@ -69,10 +69,10 @@ TEST(Lifetime, AKilledCreatorIsNotFoundAndItsNameSwept) {
 
 // Only the user of the creator may remove the name.
 TEST(Lifetime, AnotherUserDoesNotFindAKilledCreatorEither) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become other users";
   in_own_shm([] {
     constexpr uid_t kOne = 1001;
     constexpr uid_t kOther = 1002;
-    if (::geteuid() != 0) GTEST_SKIP() << "only root can become other users";
     Creator creator(0666, kPage, [] { return ::setuid(kOne) == 0; });
     const auto by_other = [&] {
       return os::in_child([&] { return ::setuid(kOther) == 0 ? attach_error(creator.id()) : -1; });
