@@ -23,10 +23,10 @@ def say(*command):
 class Process:
     """A process of the program, which answers each command by a line."""
 
-    def __init__(self, prefix, *arguments):
+    def __init__(self, prefix, *arguments, **variables):
         self._process = subprocess.Popen([prefix / "bin/weft", "run", prefix / "bin/shared_region", *arguments], text=True,
-                                         env=os.environ | {"WEFT_IFACE": "lo", "WEFT_LOG": "off"}, stdin=subprocess.PIPE,
-                                         stdout=subprocess.PIPE)
+                                         env=os.environ | {"WEFT_IFACE": "lo", "WEFT_LOG": "off"} | variables,
+                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.first = self._answer()
 
     def _answer(self):
@@ -39,9 +39,10 @@ class Process:
         return self._answer()
 
     def end(self):
-        """The status of its end."""
-        self._process.communicate()
-        return self._process.returncode
+        """What it has printed on stderr; it must end well."""
+        _, said = self._process.communicate()
+        expect(self._process.returncode, 0, "status")
+        return said
 
 
 def expect(found, wanted, what):
@@ -69,7 +70,20 @@ def share(prefix):
     late = Process(prefix, "attach", creator.first)
     expect(late.first, "No such file or directory", "attaching after the creator has left")
     for each in (creator, writer, reader, late):
-        expect(each.end(), 0, "status")
+        expect(each.end(), "", "words on stderr")
+
+
+def obey_variables(prefix):
+    """They count from the moment when the device is opened; what makes no sense is reported, what was obtained logged."""
+    anonymous = Process(prefix, "create", MLX_MR_ALLOC_TYPE="anon")
+    expect(anonymous.first, "Invalid argument", "sharing anonymous memory")
+    anonymous.end()
+    creator = Process(prefix, "create", MLX_MR_ALLOC_TYPE="some", WEFT_LOG="on")
+    said = creator.end().splitlines()
+    expect(len(said), 2, "lines on stderr")
+    for line, word in zip(said, ("MLX_MR_ALLOC_TYPE=some", f"region {int(creator.first, 16):#x}: 12288 bytes")):
+        if word not in line:
+            raise AssertionError(f"{line!r} has no {word!r}")
 
 
 def main():
@@ -83,6 +97,7 @@ def main():
             say(*dialect.split(), *STRICT, "-fsyntax-only", SOURCES / "names.c", *flags)
         say("cc", "-std=gnu99", *STRICT, "-o", prefix / "bin/shared_region", SOURCES / "shared_region.c", *flags)
         share(prefix)
+        obey_variables(prefix)
         pages = sorted(prefix.rglob("man3/*.3"))
         expect([page.name for page in pages], ["ibv_exp_reg_mr.3", "ibv_exp_reg_shared_mr.3"], "manual pages")
         text = pages[0].read_text()

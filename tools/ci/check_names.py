@@ -13,7 +13,7 @@ import re
 import sys
 
 PAGES = ('README.md', 'docs/**/*.md', 'src/**/README.md', 'bench/README.md', 'fuzz/README.md')
-PARTS = ('src', 'tests', 'bench', 'fuzz', 'examples', 'tools', 'cmake')
+PARTS = ('include', 'src', 'tests', 'bench', 'fuzz', 'examples', 'tools', 'cmake')
 CPP = {'.h', '.cc', '.c'}
 FILE = re.compile(r'(?<![\w*<./])((?:\w+/)*\w+\.(?:h|cc|c|py|cmake|lua))\b(?![*>])')
 FUNCTION = re.compile(r'`([A-Z]\w+)::(\w+)')

@@ -45,6 +45,20 @@ class ExperimentalRegion : public VerbsTest {
     EXPECT_EQ(region->length, in_.length);
     EXPECT_EQ(ibv_dereg_mr(region), 0);
   }
+  // A free page.
+  static void* hole() {
+    void* const page = ::mmap(nullptr, kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    EXPECT_EQ(::munmap(page, kPage), 0);
+    return page;
+  }
+  ibv_exp_reg_mr_in& contiguous(void* address, std::size_t length) {
+    in_.addr = address;
+    in_.length = length;
+    in_.exp_access = IBV_EXP_ACCESS_LOCAL_WRITE;
+    in_.comp_mask = IBV_EXP_REG_MR_CREATE_FLAGS;
+    in_.create_flags = IBV_EXP_REG_MR_CREATE_CONTIG;
+    return in_;
+  }
   static bool is_mapped(void* address) { return ::msync(address, kPage, MS_ASYNC) == 0; }
 
   alignas(kPage) std::array<std::byte, kPage> memory_{};
@@ -139,10 +153,7 @@ TEST_F(ExperimentalRegion, ReadsCreateFlagsOnlyWithTheirBitOfTheMask) {
 }
 
 TEST_F(ExperimentalRegion, OnDemandMayBeMappedLater) {
-  void* const hole = ::mmap(nullptr, kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(hole, MAP_FAILED);
-  ASSERT_EQ(::munmap(hole, kPage), 0);
-  in_.addr = hole;
+  in_.addr = hole();
   in_.length = kPage;
   expect_refused(EFAULT);
   in_.exp_access = IBV_EXP_ACCESS_ON_DEMAND;
@@ -161,8 +172,28 @@ TEST_F(ExperimentalRegion, IsAllocatedWhereTheAllocatorWants) {
 }
 
 TEST_F(ExperimentalRegion, IsAllocatedByOneFlagOrTheOther) {
-  allocated(kPage, 0).comp_mask = IBV_EXP_REG_MR_CREATE_FLAGS;
-  in_.create_flags = IBV_EXP_REG_MR_CREATE_CONTIG;
+  contiguous(nullptr, kPage).exp_access = IBV_EXP_ACCESS_ALLOCATE_MR;
+  expect_refused(EINVAL);
+}
+
+TEST_F(ExperimentalRegion, IsPlacedContiguouslyWhereTheProgramWants) {
+  void* const wanted = hole();
+  ibv_mr* const region = ibv_exp_reg_mr(&contiguous(wanted, kPage));
+  ASSERT_NE(region, nullptr);
+  EXPECT_EQ(region->addr, wanted);
+  EXPECT_EQ(*static_cast<unsigned char*>(wanted), 0);
+  weft_exp_mr_memory described{};
+  EXPECT_EQ(weft_exp_query_mr_memory(region, &described), 0);
+  EXPECT_EQ(ibv_dereg_mr(region), 0);
+  EXPECT_FALSE(is_mapped(wanted));
+  contiguous(nullptr, kPage);
+  expect_taken();
+}
+
+TEST_F(ExperimentalRegion, IsNotPlacedContiguouslyOverOtherMemory) {
+  contiguous(memory_.data(), kPage);
+  expect_refused(EINVAL);
+  contiguous(static_cast<std::byte*>(hole()) + 1, kPage);
   expect_refused(EINVAL);
 }
 
@@ -231,9 +262,7 @@ TEST_F(ExperimentalRegion, KeepsItsMemoryWhenItCannotMove) {
 TEST_F(ExperimentalRegion, IsSharedOnlyWhenAllocatedInWholePages) {
   own_memory(IBV_EXP_ACCESS_SHARED_MR_USER_READ);
   expect_refused(EINVAL);
-  in_.addr = nullptr;
-  in_.comp_mask = IBV_EXP_REG_MR_CREATE_FLAGS;
-  in_.create_flags = IBV_EXP_REG_MR_CREATE_CONTIG;
+  contiguous(nullptr, kPage).exp_access = IBV_EXP_ACCESS_SHARED_MR_USER_READ;
   expect_refused(EINVAL);
   in_.comp_mask = 0;
   for (const std::size_t length : {std::size_t{0}, kPage - 1, kPage + 1}) {

@@ -11,7 +11,7 @@
 namespace weft::verbs {
 namespace {
 
-// What is attached cannot be shared on.
+// An attached region cannot be shared on.
 int check(const ibv_exp_reg_shared_mr_in& in) {
   if (in.comp_mask >= IBV_EXP_REG_SHARED_MR_RESERVED) return EINVAL;
   if ((in.exp_access & (kGrants | IBV_EXP_ACCESS_ALLOCATE_MR)) != 0) return EINVAL;

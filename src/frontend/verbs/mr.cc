@@ -82,7 +82,7 @@ int dereg_mr(ibv_mr* mr) {
   return 0;
 }
 
-// What ibv_rereg_mr(3) is to change.
+// The arguments of ibv_rereg_mr(3).
 struct Change {
   int flags = 0;  // enum ibv_rereg_mr_flags
   ibv_pd* pd = nullptr;
