@@ -4,6 +4,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -11,6 +13,7 @@
 #include <random>
 #include <set>
 #include <thread>
+#include <vector>
 
 #include "region_test_support.h"
 
@@ -148,6 +151,36 @@ TEST(Lifetime, SweepsSpareTheLiving) {
       EXPECT_EQ(attach_error(id), 0);
       EXPECT_EQ(os::in_child([&] { return attach_error(id); }), 0);
     }
+  });
+}
+
+// A thread that took a file of another one for a foreign one would drop its lock.
+TEST(Lifetime, ThreadsShareAndAttachAtOnce) {
+  in_own_shm([] {
+    constexpr std::size_t kThreads = 3;
+    constexpr int kRounds = 60;
+    std::array<std::atomic<std::uint32_t>, kThreads> latest{};
+    std::array<std::vector<std::unique_ptr<RegionMemory>>, kThreads> kept;
+    std::vector<std::thread> threads;
+    for (std::size_t own = 0; own < kThreads; ++own) {
+      threads.emplace_back([&, own] {
+        for (int i = 0; i < kRounds; ++i) {
+          auto region = share();
+          latest[own] = region->id();
+          for (const auto& id : latest) {
+            const int error = attach_error(id);
+            EXPECT_TRUE(error == 0 || error == ENOENT) << error;
+          }
+          if (i % 10 == 0) kept[own].push_back(std::move(region));
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const auto& regions : kept) {
+      for (const auto& region : regions)
+        EXPECT_EQ(os::in_child([&] { return attach_error(region->id()); }), 0);
+    }
+    EXPECT_EQ(region_names().size(), kThreads * kRounds / 10);
   });
 }
 
