@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/seeds_support.h"
 #include "region_test_support.h"
 
 namespace weft::shared_memory {
@@ -208,10 +209,11 @@ void kill_at_random(std::mt19937& random, const std::function<void()>& body) {
 
 TEST(Lifetime, ProcessesThatAreKilledAtAnyMomentLeaveNothing) {
   in_own_shm([] {
-    std::mt19937 random(20261127);
+    const auto seeds = SimulatorSeeds::of(0, 20);  // of one moment each; tools/ci/soak.py has more
+    std::mt19937 random(static_cast<unsigned>(seeds.first));
     const std::size_t before = free_bytes();
     const auto region = share();
-    for (int i = 0; i < 10; ++i) {
+    for (auto i = seeds.first; i < seeds.end; i += 2) {
       kill_at_random(random, allocate_for_ever);
       kill_at_random(random, [&] {
         while (attach({.id = region->id(), .writable = true})) {

@@ -74,6 +74,9 @@ def lines(seed, fuzz_seconds):
     for kind, folder in (("verbs", "verbs"), ("rdma_cm", "rdmacm")):
         yield Line(f"kill -9 of {kind} programs, 200 moments",
                    [sys.executable, f"tests/{folder}/kills.py", BUILD, "--moments", "200", "--seed", seed])
+    yield Line("kill -9 of processes that share regions, 200 moments",
+               [BUILD / "bin/weft_shared_memory_test", "--gtest_filter=Lifetime.ProcessesThatAreKilled*"],
+               WEFT_SIMULATOR_SEED=str(seed), WEFT_SIMULATOR_RUNS="200")
     yield Line("kill -9, 20,000 moments", [BUILD / "bin/weft_faults", "kill"], WEFT_FAULTS_KILLS="20000", **provider)
     yield Line("kill -9 with connections, 5,000 moments", [BUILD / "bin/weft_faults", "kill-connections"],
                WEFT_FAULTS_KILLS="5000", FI_WEFT_FOREIGN_PEERS="no", **provider)
