@@ -14,9 +14,9 @@ constexpr std::uint64_t kPlain = IBV_EXP_ACCESS_LOCAL_WRITE | IBV_EXP_ACCESS_REM
                                  IBV_EXP_ACCESS_REMOTE_READ | IBV_EXP_ACCESS_REMOTE_ATOMIC |
                                  IBV_EXP_ACCESS_MW_BIND;
 constexpr std::uint64_t kNotOffered = IBV_EXP_ACCESS_PHYSICAL_ADDR | IBV_EXP_ACCESS_TUNNELED_ATOMIC;
-constexpr std::uint64_t kKnown = kPlain | kGrants | kNotOffered | IBV_EXP_ACCESS_ALLOCATE_MR |
-                                 IBV_EXP_ACCESS_NO_RDMA | IBV_EXP_ACCESS_MW_ZERO_BASED |
-                                 IBV_EXP_ACCESS_ON_DEMAND | IBV_EXP_ACCESS_RELAXED;
+constexpr std::uint64_t kKnownFlags = kPlain | kGrants | kNotOffered | IBV_EXP_ACCESS_ALLOCATE_MR |
+                                      IBV_EXP_ACCESS_NO_RDMA | IBV_EXP_ACCESS_MW_ZERO_BASED |
+                                      IBV_EXP_ACCESS_ON_DEMAND | IBV_EXP_ACCESS_RELAXED;
 
 struct GrantMode {
   std::uint64_t grant;
@@ -34,7 +34,7 @@ constexpr std::array<GrantMode, 6> kModes = {{
 }  // namespace
 
 int check_exp_access(std::uint64_t access) {
-  if ((access & ~kKnown) != 0) return EINVAL;
+  if ((access & ~kKnownFlags) != 0) return EINVAL;
   if ((access & kNotOffered) != 0) return EOPNOTSUPP;
   return check_rights(plain_access(access));
 }
