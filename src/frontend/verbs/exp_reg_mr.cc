@@ -30,7 +30,7 @@ int check(const ibv_exp_reg_mr_in& in) {
   if ((create_flags_of(in) & ~std::uint32_t{IBV_EXP_REG_MR_CREATE_CONTIG}) != 0) return EINVAL;
   const bool anywhere = (in.exp_access & IBV_EXP_ACCESS_ALLOCATE_MR) != 0;
   if (anywhere && (in.addr != nullptr || is_contiguous(in))) return EINVAL;
-  if (!anywhere && (in.exp_access & kGrants) != 0) return EINVAL;
+  if (!allocates(in) && (in.exp_access & kGrants) != 0) return EINVAL;
   const bool physical = (in.exp_access & IBV_EXP_ACCESS_PHYSICAL_ADDR) != 0;
   if (physical && (in.addr != nullptr || in.length != 0)) return EINVAL;
   if ((in.exp_access & IBV_EXP_ACCESS_NO_RDMA) != 0) return EINVAL;

@@ -262,15 +262,16 @@ TEST_F(ExperimentalRegion, KeepsItsMemoryWhenItCannotMove) {
 TEST_F(ExperimentalRegion, IsSharedOnlyWhenAllocatedInWholePages) {
   own_memory(IBV_EXP_ACCESS_SHARED_MR_USER_READ);
   expect_refused(EINVAL);
-  contiguous(nullptr, kPage).exp_access = IBV_EXP_ACCESS_SHARED_MR_USER_READ;
-  expect_refused(EINVAL);
-  in_.comp_mask = 0;
   for (const std::size_t length : {std::size_t{0}, kPage - 1, kPage + 1}) {
     allocated(length, IBV_EXP_ACCESS_SHARED_MR_USER_READ);
     expect_refused(EINVAL);
   }
   allocated(kPage, IBV_EXP_ACCESS_SHARED_MR_OTHER_WRITE);
   expect_taken();
+  for (void* const address : {static_cast<void*>(nullptr), hole()}) {
+    contiguous(address, kPage).exp_access |= IBV_EXP_ACCESS_SHARED_MR_USER_READ;
+    expect_taken();
+  }
 }
 
 }  // namespace
