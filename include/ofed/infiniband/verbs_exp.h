@@ -350,7 +350,7 @@ struct ibv_exp_device_attr {
   uint16_t wq_vlan_offloads_cap;
   struct ibv_exp_ec_caps ec_caps;
   struct ibv_exp_masked_atomic_params masked_atomic;
-  uint32_t rx_pad_end_addr_align;
+  int rx_pad_end_addr_align;
   struct ibv_exp_tso_caps tso_caps;
   struct ibv_exp_packet_pacing_caps packet_pacing_caps;
 };
