@@ -26,6 +26,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kShortLimit{250};  // in a shortage nothing may come at all
 constexpr std::chrono::milliseconds kLongLimit{20'000};
+constexpr int kAttempts = 50;
 
 // What fi_errno(3) has for a shortage. ENFILE and EFBIG are the system's own, for its table and a
 // file's size.
@@ -70,36 +71,55 @@ class Exhaustion {
   }
 
  private:
+  // Does `attempt`, which returns an error, again while it is refused by a partner that has the
+  // shortage, too: a port that the partner has opened in it, without a file, lives until it has
+  // seen the end of the attempt before.
+  template <class Attempt>
+  int repeated(const Attempt& attempt) const {
+    const bool others = shortage_.shared() && mode_.connects();
+    int error = attempt();
+    for (int i = 0; i < kAttempts && others && (means_giving_up(error) || means_shortage(error));
+         ++i)
+      error = attempt();
+    return error;
+  }
+
   void exchange_without_shortage() {
-    ConnectedPeer connected_peer(mode_, channel_, partner_);
-    require_ok(connected_peer.look_up(), "fi_getinfo without shortage");
-    require_ok(connected_peer.open(), "opening without shortage");
-    const int error = connected_peer.exchange(kLongLimit);
+    const int error = repeated([&] {
+      ConnectedPeer connected_peer(mode_, channel_, partner_);
+      require_ok(connected_peer.look_up(), "fi_getinfo without shortage");
+      require_ok(connected_peer.open(), "opening without shortage");
+      return connected_peer.exchange(kLongLimit);
+    });
     require(error == 0, "exchanging without shortage: " + error_text(error));
   }
 
-  // Opens everything with only `amount_` to be had; then again with enough.
+  // Opens everything with only `amount_` to be had. Returns an error.
+  int open_and_exchange(std::chrono::milliseconds limit) {
+    ConnectedPeer connected_peer(mode_, channel_, partner_);
+    require_ok(connected_peer.look_up(), "fi_getinfo");
+    shortage_.apply(amount_);
+    const int status = connected_peer.open();
+    const int error = status == 0 ? connected_peer.exchange(limit) : -status;
+    const char* call = status == 0 ? "the first exchange" : connected_peer.failed_call();
+    shortage_.lift();
+    judge(error, call);
+    require(!network_serves() || status == 0, std::string(call) + " with " +
+                                                  std::to_string(amount_) +
+                                                  " more to be had: " + error_text(error));
+    opened_ = status == 0;
+    return error;
+  }
+
+  // The same, then again with enough. Without any file the network is all that there is.
   void open_in_shortage(Counts& counts) {
     const Watchdog watchdog("opening with " + std::to_string(amount_) + " more to be had", 60);
-    {
-      ConnectedPeer connected_peer(mode_, channel_, partner_);
-      require_ok(connected_peer.look_up(), "fi_getinfo");
-      shortage_.apply(amount_);
-      const int status = connected_peer.open();
-      // Without any file the network is all that there is.
-      const bool must_work = network_serves() && amount_ == 0;
-      const auto limit = must_work ? kLongLimit : kShortLimit;
-      const int error = status == 0 ? connected_peer.exchange(limit) : -status;
-      const char* call = status == 0 ? "the first exchange" : connected_peer.failed_call();
-      shortage_.lift();
-      judge(error, call);
-      require(!must_work || error == 0,
-              std::string(call) + " by the network: " + error_text(error));
-      require(!network_serves() || status == 0, std::string(call) + " with " +
-                                                    std::to_string(amount_) +
-                                                    " more to be had: " + error_text(error));
-      counts.count(status == 0);  // the exchange may just have had no time
-    }
+    const bool must_work = network_serves() && amount_ == 0;
+    const auto limit = must_work ? kLongLimit : kShortLimit;
+    const auto attempt = [&] { return open_and_exchange(limit); };
+    const int error = must_work ? repeated(attempt) : attempt();
+    require(!must_work || error == 0, "the first exchange by the network: " + error_text(error));
+    counts.count(opened_);  // the exchange may just have had no time
     exchange_without_shortage();
   }
 
@@ -144,6 +164,7 @@ class Exhaustion {
   const Channel& channel_;
   const Address partner_;
   std::size_t amount_ = 0;
+  bool opened_ = false;  // by the last open_and_exchange()
 };
 
 // A stack that must grow in a shortage of address space would be a crash that no library can help.
