@@ -26,8 +26,8 @@ int flags_of(const Placement& how) {
 void* map_exactly(void* at, std::size_t length, const Placement& how) {
   const int rights = PROT_READ | (how.writable ? PROT_WRITE : 0);
   void* const base = ::mmap(at, length, rights, flags_of(how) | MAP_FIXED_NOREPLACE, how.fd, 0);
+  if (base == MAP_FAILED) return nullptr;  // `at` may be that
   if (base == at) return base;
-  if (base == MAP_FAILED) return nullptr;
   ::munmap(base, length);
   errno = EEXIST;
   return nullptr;
@@ -35,10 +35,7 @@ void* map_exactly(void* at, std::size_t length, const Placement& how) {
 
 }  // namespace
 
-std::size_t page_size() {
-  static const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  return page;
-}
+std::size_t page_size() { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
 
 Mapping& Mapping::operator=(Mapping&& other) noexcept {
   if (this != &other) {

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -103,16 +104,16 @@ Fd open_named(int name, int access) {
 }
 
 // Where the owner of the file has no right, this process, which is the owner's, takes one for a
-// moment: it may do that at any time.
+// moment: it may do that at any time. Another process may be doing the same.
 Fd open_as_owner(int name, mode_t mode) {
   for (const int access : {O_RDONLY, O_WRONLY}) {
     if (Fd file = open_named(name, access); file.valid()) return file;
   }
   const std::string path = descriptor_path(name);
-  constexpr mode_t kBits = 07777;
-  if (errno != EACCES || ::chmod(path.c_str(), (mode & kBits) | S_IRUSR) != 0) return {};
+  const mode_t grants = mode & (S_IRWXG | S_IRWXO);
+  if (errno != EACCES || ::chmod(path.c_str(), grants | S_IRUSR) != 0) return {};
   Fd file = open_named(name, O_RDONLY);
-  ::chmod(path.c_str(), mode & kBits);
+  ::chmod(path.c_str(), grants);
   return file;
 }
 
@@ -136,6 +137,13 @@ Result<PublishedMemory> map_file(int fd, std::uint64_t length, bool writable, vo
   auto memory = Mapping::place(align_up(length, block), how);
   if (!memory) return memory.error();
   return PublishedMemory{std::move(memory).value(), length, huge_pages};
+}
+
+// Huge pages are collapsed one by one: a file that cannot fit would fill the file system first.
+bool has_room(int fd, std::uint64_t length) {
+  struct statvfs now {};
+  if (::fstatvfs(fd, &now) != 0 || now.f_blocks == 0) return true;  // without a limit
+  return length <= std::uint64_t{now.f_bavail} * now.f_frsize;
 }
 
 Status reserve(int fd, std::uint64_t length) {
@@ -216,6 +224,8 @@ Status PublishedFile::prepare() {
 Result<Mapping> PublishedFile::map(void* at) {
   const CancellationOff off;
   const std::size_t block = huge_pages_ ? kHugePage : page_size();
+  if (huge_pages_ && !has_room(fd_.get(), align_up(length_, block)))
+    return Error{ENOSPC, "no shared memory left for " + std::to_string(length_) + " bytes"};
   if (!huge_pages_) {
     if (Status ok = reserve(fd_.get(), length_); !ok) return ok.error();
   }

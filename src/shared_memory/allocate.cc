@@ -31,17 +31,17 @@ bool is_multiple(const void* at, std::size_t unit) {
 Status check(const Wish& wish) {
   constexpr unsigned kGrants = 0666;
   if (wish.length == 0) return Error{EINVAL, "a region of 0 bytes"};
-  if (wish.length > kMostBytes)
-    return Error{ENOMEM, "no room for " + std::to_string(wish.length) + " bytes"};
   if (!is_multiple(wish.at, os::page_size()))
     return Error{EINVAL, "the address is no multiple of the page size"};
   if ((wish.grants & ~kGrants) != 0) return Error{EINVAL, "grants are mode bits of 0666"};
-  if (wish.grants == 0) return {};
-  if (wish.length % os::page_size() != 0)
+  const bool shares = wish.grants != 0;
+  if (shares && wish.length % os::page_size() != 0)
     return Error{EINVAL, "a shared region of " + std::to_string(wish.length) +
                              " bytes, which are not whole pages"};
-  if (wish.settings.type == AllocationType::kAnonymous)
+  if (shares && wish.settings.type == AllocationType::kAnonymous)
     return Error{EINVAL, "anonymous memory cannot be shared"};
+  if (wish.length > kMostBytes)
+    return Error{ENOMEM, "no room for " + std::to_string(wish.length) + " bytes"};
   return {};
 }
 

@@ -188,6 +188,7 @@ TEST(Allocate, RefusesSenselessWishes) {
       EXPECT_EQ(error_of({.length = ~(kPage - 1), .grants = grants}), ENOMEM);
     }
     EXPECT_EQ(error_of({.length = ~std::size_t{0}}), ENOMEM);
+    EXPECT_EQ(error_of({.length = ~std::size_t{0}, .grants = 0600}), EINVAL);
     EXPECT_TRUE(region_names().empty());
   });
 }

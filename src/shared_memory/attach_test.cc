@@ -77,7 +77,8 @@ TEST(Attach, AFreePageIsTakenAsTheAddress) {
     const auto there = attach({.id = region->id(), .hint = hint});
     ASSERT_TRUE(there.ok());
     EXPECT_EQ(there.value().base(), hint);
-    for (std::byte* bad : {hint, hint + 8, region->base()}) {
+    auto* const last = reinterpret_cast<std::byte*>(~std::uintptr_t{0});  // MAP_FAILED
+    for (std::byte* bad : {hint, hint + 8, region->base(), last}) {
       const auto elsewhere = attach({.id = region->id(), .hint = bad});
       ASSERT_TRUE(elsewhere.ok());
       EXPECT_NE(elsewhere.value().base(), bad);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -72,15 +73,18 @@ TEST(HostileFiles, OfOneIdAreNotAttachedBecauseOneIsForged) {
   });
 }
 
-TEST(HostileFiles, WithTheNextIdHaveTheCreatorTakeAnother) {
+TEST(HostileFiles, WithTheNextIdsHaveTheCreatorTakeAnother) {
   in_own_shm([] {
+    constexpr std::uint32_t kForged = 64;
     const auto first = share();
-    char forged[64];
-    std::snprintf(forged, sizeof forged, "/dev/shm/weft-mr.%08x.forged", first->id() + 1);
-    ASSERT_EQ(::symlink("nothing", forged), 0);
+    for (std::uint32_t i = 1; i <= kForged; ++i) {
+      char forged[64];
+      std::snprintf(forged, sizeof forged, "/dev/shm/weft-mr.%08x.forged", first->id() + i);
+      ASSERT_EQ(::symlink("nothing", forged), 0);
+    }
     const auto second = share();
-    EXPECT_EQ(second->id(), first->id() + 2);
-    EXPECT_EQ(region_names().size(), 3U);
+    EXPECT_GT(second->id() - first->id(), kForged);
+    EXPECT_EQ(region_names().size(), kForged + 2);
     EXPECT_EQ(os::in_child([&] { return attach_error(second->id()); }), 0);
   });
 }
@@ -153,6 +157,29 @@ TEST(HostileFiles, WithoutRightsOfTheirOwnerAreSweptAndKeepTheirModeWhileTheyLiv
                 living.kill();
                 if (attach_error(living.id()) != ENOENT) return 4;
                 return region_names().size() == 1 ? 0 : 5;
+              }),
+              0);
+  });
+}
+
+// Each sweep gives itself a right for a moment, and takes it back.
+TEST(HostileFiles, KeepTheirGrantsWhenSeveralProcessesSweep) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  in_own_shm([] {
+    EXPECT_EQ(os::in_child([] {
+                constexpr int kSweepers = 3;
+                constexpr int kSweeps = 3000;
+                if (::setuid(1001) != 0) return 1;
+                const Creator living(0004);
+                for (int i = 0; i < kSweepers; ++i) {
+                  if (::fork() != 0) continue;
+                  for (int k = 0; k < kSweeps; ++k) attach_error(living.id() + 1);
+                  ::_exit(0);
+                }
+                for (int i = 0; i < kSweepers; ++i) ::wait(nullptr);
+                struct stat info {};
+                if (::stat(path_of(living.id()).c_str(), &info) != 0) return 2;
+                return info.st_mode == (S_IFREG | 0004) ? 0 : 3;
               }),
               0);
   });

@@ -46,8 +46,8 @@ std::string random_generation() {
 
 }  // namespace
 
-// Another process may have chosen the same id: then each of the two that sees the other takes
-// another one.
+// Another process may have the same id, by chance or since it counts ahead of this one: then each
+// of the two that sees the other takes another one, somewhere else.
 Result<std::uint32_t> publish_region(os::PublishedFile& file, unsigned grants) {
   constexpr int kTries = 16;
   for (int i = 0; i < kTries; ++i) {
@@ -57,6 +57,7 @@ Result<std::uint32_t> publish_region(os::PublishedFile& file, unsigned grants) {
     const auto files = files_of_region(id);
     if (!files) return files.error();
     if (files.value().size() == 1) return id;
+    last_id = 0;
   }
   return Error{EADDRINUSE, "files in " + region_directory() + " have each id that was tried"};
 }

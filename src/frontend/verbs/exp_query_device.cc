@@ -38,6 +38,7 @@ ibv_exp_odp_caps on_demand_paging_of(const ibv_device_attr_ex& device) {
 }  // namespace
 
 int exp_query_device(ibv_context* context, ibv_exp_device_attr* attributes) {
+  if (attributes->comp_mask >= IBV_EXP_DEVICE_ATTR_RESERVED) return status_with(EINVAL);
   ibv_device_attr_ex device;
   if (const int error = query_device_ex(context, nullptr, &device, sizeof device); error != 0) {
     return error;

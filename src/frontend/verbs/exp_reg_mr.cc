@@ -11,6 +11,8 @@
 namespace weft::verbs {
 namespace {
 
+using shared_memory::AllocationType;
+
 // create_flags and dm count only if comp_mask says so.
 std::uint32_t create_flags_of(const ibv_exp_reg_mr_in& in) {
   return (in.comp_mask & IBV_EXP_REG_MR_CREATE_FLAGS) != 0 ? in.create_flags : 0;
@@ -38,15 +40,17 @@ int check(const ibv_exp_reg_mr_in& in) {
   return of_device ? EOPNOTSUPP : check_exp_access(in.exp_access);
 }
 
-// The variables say how; contiguous memory at an address has no other way.
+// The variables say how. Contiguous memory at an address has no other way, unless it is to be
+// shared and the variables want memory that cannot be.
 shared_memory::Wish wish_of(const ibv_exp_reg_mr_in& in,
                             const shared_memory::AllocatorSettings& settings) {
   shared_memory::Wish wish;
   wish.length = in.length;
   wish.settings = settings;
   wish.at = in.addr;
-  if (in.addr != nullptr) wish.settings.type = shared_memory::AllocationType::kContiguous;
   wish.grants = mode_of_grants(in.exp_access);
+  const bool cannot_be = wish.grants != 0 && settings.type == AllocationType::kAnonymous;
+  if (in.addr != nullptr && !cannot_be) wish.settings.type = AllocationType::kContiguous;
   return wish;
 }
 

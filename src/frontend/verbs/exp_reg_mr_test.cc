@@ -251,10 +251,18 @@ TEST_F(ExperimentalRegion, GivesItsMemoryBackWhenItMoves) {
 }
 
 TEST_F(ExperimentalRegion, KeepsItsMemoryWhenItCannotMove) {
-  ibv_mr* const region = ibv_exp_reg_mr(&allocated(kPage, IBV_EXP_ACCESS_LOCAL_WRITE));
+  ibv_mr* const region = ibv_exp_reg_mr(&allocated(2 * kPage, IBV_EXP_ACCESS_LOCAL_WRITE));
   ASSERT_NE(region, nullptr);
-  EXPECT_EQ(ibv_rereg_mr(region, IBV_REREG_MR_CHANGE_TRANSLATION, nullptr, memory_.data(), 0, 0),
-            IBV_REREG_MR_ERR_INPUT);
+  const auto move = [&](void* to, std::size_t length) {
+    return ibv_rereg_mr(region, IBV_REREG_MR_CHANGE_TRANSLATION, nullptr, to, length, 0);
+  };
+  EXPECT_EQ(move(memory_.data(), 0), IBV_REREG_MR_ERR_INPUT);
+  auto* const own = static_cast<std::byte*>(region->addr);
+  for (const std::size_t at : {std::size_t{0}, kPage}) {  // into memory that it gives back
+    EXPECT_EQ(move(own + at, kPage), IBV_REREG_MR_ERR_INPUT);
+    EXPECT_EQ(errno, EINVAL);
+  }
+  EXPECT_EQ(move(own - 1, 2), IBV_REREG_MR_ERR_INPUT);
   EXPECT_TRUE(is_mapped(region->addr));
   EXPECT_EQ(ibv_dereg_mr(region), 0);
 }

@@ -140,9 +140,18 @@ TEST_F(OwnLibrary, TellsOfTheDeviceWhatThePlainVerbTells) {
   EXPECT_EQ(attributes.comp_mask, 0U);
 }
 
+TEST_F(OwnLibrary, IsNotAskedForGroupsThatTheHeaderDoesNotHave) {
+  for (const std::uint32_t bit :
+       {std::uint32_t{IBV_EXP_DEVICE_ATTR_RESERVED}, std::uint32_t{1} << 31}) {
+    ibv_exp_device_attr attributes{};
+    attributes.comp_mask = IBV_EXP_DEVICE_ATTR_ODP | bit;
+    EXPECT_EQ(ibv_exp_query_device(context_, &attributes), EINVAL);
+  }
+}
+
 TEST_F(OwnLibrary, TellsWhichGroupsOfItsAnswerAreValid) {
   ibv_exp_device_attr attributes{};
-  attributes.comp_mask = UINT32_MAX;
+  attributes.comp_mask = IBV_EXP_DEVICE_ATTR_RESERVED - 1;
   attributes.max_dct = 47;
   ASSERT_EQ(ibv_exp_query_device(context_, &attributes), 0);
   EXPECT_EQ(attributes.comp_mask, IBV_EXP_DEVICE_ATTR_WITH_TIMESTAMP_MASK |

@@ -109,11 +109,20 @@ RegionRequest changed(const VerbsMr& region, const Change& change) {
   return {change.address, change.length, start_of(change.address, access), access};
 }
 
+// Memory that the region gives back when it moves.
+bool is_in_own_memory(const VerbsMr& region, const Change& change) {
+  if (!region.memory) return false;
+  const auto begin = reinterpret_cast<std::uintptr_t>(change.address);
+  const auto own = reinterpret_cast<std::uintptr_t>(region.memory->base());
+  return begin < own ? change.length > own - begin : begin - own < region.memory->mapped();
+}
+
 int check_changed(const VerbsMr& region, const Change& change) {
   int error = check_handle(region);
   if (error == 0 && change.changes_domain()) error = check_handle(object_of(change.pd));
   if (error == 0 && !region.registration) error = EINVAL;
   if (error != 0) return error;
+  if (change.moves() && is_in_own_memory(region, change)) return EINVAL;
   const RegionRequest next = changed(region, change);
   if (error = check_access(next.access); error != 0) return error;
   const bool stays = region.memory.has_value() && !change.moves();

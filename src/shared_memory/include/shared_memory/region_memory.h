@@ -56,6 +56,7 @@ class RegionMemory {
   std::byte* base() const { return parts_.memory.base(); }
   // Bytes, as its creator asked for; the mapping may be longer.
   std::size_t length() const { return parts_.length; }
+  std::size_t mapped() const { return parts_.memory.length(); }
   Obtained obtained() const { return parts_.obtained; }
   // False: the processor refuses writes of this process.
   bool writable() const { return parts_.writable; }
