@@ -173,6 +173,7 @@ TEST(QueuePair, WithoutAReceiveFiniteRetriesEndInAnError) {
   const work::Segment out[] = {two.a.part(0, 10)};
   ASSERT_EQ(two.a.send(out), 0);
   EXPECT_EQ(two.a.next_sent().status, CompletionStatus::kRnrRetryExceeded);
+  two.await_threads();
   EXPECT_EQ(two.a.pair->state(), QpState::kError);
 }
 
@@ -188,6 +189,7 @@ TEST(QueuePair, ATooLongSendFailsAtBothEnds) {
   EXPECT_EQ(two.a.next_sent().status, CompletionStatus::kFlushed);
   EXPECT_EQ(two.b.next_received().status, CompletionStatus::kLocalLength);
   EXPECT_EQ(two.b.next_received().status, CompletionStatus::kFlushed);
+  two.await_threads();
   EXPECT_EQ(two.b.pair->state(), QpState::kError);
 }
 
@@ -198,6 +200,7 @@ TEST(QueuePair, ARefusedWriteSaysWhyAndEndsBothQueuePairs) {
   const auto ended = two.a.next_sent();
   EXPECT_EQ(ended.status, CompletionStatus::kRemoteAccess);
   EXPECT_EQ(ended.reason, static_cast<std::uint8_t>(memory::AccessError::kUnknownKey));
+  two.await_threads();
   EXPECT_EQ(two.a.pair->state(), QpState::kError);
   EXPECT_EQ(two.b.pair->state(), QpState::kError);
   ASSERT_FALSE(two.b.events.empty());
@@ -234,6 +237,7 @@ TEST(QueuePair, ARefusedAccessIsExplainedAtBothEnds) {
               ElementsAre(fmt::format("QP {:#x}: RDMA READ of {} with rkey {:#x} was refused by QP "
                                       "{:#x} of 127.0.0.1: the access ends past the region",
                                       two.a.pair->qpn(), range, two.b.key(), two.b.pair->qpn())));
+  two.await_threads();
   EXPECT_THAT(
       two.b.sentences(),
       ElementsAre(fmt::format("QP {:#x} refused a request of QP {:#x} of 127.0.0.1: rkey {:#x}: "

@@ -186,6 +186,11 @@ struct Couple {
     a.connect(b.pair->qpn(), with);
     b.connect(a.pair->qpn(), with);
   }
+  // Returns when the background thread has done all that belongs to the packets which the ends have
+  // taken: completions and answers are seen before a queue pair changes its state.
+  void await_threads() const {
+    for (const End* end : {&a, &b}) const MutexLock guard(end->port->lock());
+  }
   // The memory of `b`, with all that its port has written there.
   const std::byte* memory_of_b() const {
     const MutexLock guard(b.port->lock());
