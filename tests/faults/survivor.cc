@@ -56,12 +56,15 @@ class Survivor {
     while (tally_.kills < plan_.kills) play_round();
     settle();
     // A peer that is just dying may be looked for on the network, and the first peer that is met
-    // there brings the thread in the background. The first atomic operation opens the stripes.
+    // there brings the thread in the background. The first atomic operation opens the stripes. The
+    // slots to and from the witness get their bulk rings and more rendezvous when they are needed.
     Resources served = ready;
     if (provider_is_weft()) {
+      constexpr std::size_t kSlotsOfWitness = 2;
+      constexpr std::size_t kPartsLater = 2;
       ++served.threads;
       ++served.descriptors;
-      ++served.mappings;
+      served.mappings += 1 + kSlotsOfWitness * kPartsLater;
     }
     require_released(served, "with all victims dead");
     report();
