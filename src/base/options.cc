@@ -180,9 +180,12 @@ std::optional<bool> parse_truth(std::string_view text) {
 }
 
 const Options& Options::defaults() {
-  static constinit const Options options;
+  static const Options options;
   return options;
 }
+
+// Made while the library is loaded: a forked child waits for no thread that it lacks.
+[[maybe_unused]] static const Options& made_early = Options::defaults();
 
 Options Options::from_environment(std::span<const std::string_view> prefixes,
                                   const WarningSink& warn) {

@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <mutex>
 
 #include "base/types.h"
+#include "os/at_fork.h"
 #include "os/fd.h"
 
 namespace weft::os {
@@ -21,12 +23,18 @@ int flags_of(const Placement& how) {
   return how.hugetlb ? kHugetlb : MAP_PRIVATE | MAP_ANONYMOUS;
 }
 
+// Threads that place mappings at once would take the range that another one has just given back.
+// Files that are mapped hold their lock meanwhile (os/published_file.h), so this one comes last.
+constexpr unsigned kInnermost = 0;
+constinit std::mutex placing;
+AtFork placing_at_fork(kInnermost, placing);
+
 // Maps exactly there; nullptr, with errno, where that may not be, EEXIST when something is there.
 // Linux before 4.17 takes the address for a hint.
 void* map_exactly(void* at, std::size_t length, const Placement& how) {
   const int rights = PROT_READ | (how.writable ? PROT_WRITE : 0);
   void* const base = ::mmap(at, length, rights, flags_of(how) | MAP_FIXED_NOREPLACE, how.fd, 0);
-  if (base == MAP_FAILED) return nullptr;  // `at` may be that
+  if (base == MAP_FAILED) return nullptr;
   if (base == at) return base;
   ::munmap(base, length);
   errno = EEXIST;
@@ -86,7 +94,9 @@ Result<Mapping> Mapping::map_private(std::size_t length) {
 // Not over a reserved range: a mapping that fails there may leave a hole, which another thread
 // takes. So the range is given back first, and another thread that is faster is noticed.
 Result<Mapping> Mapping::place(std::size_t length, const Placement& how) {
-  if (how.at != nullptr) {
+  // A hint that is no page is none, MAP_FAILED among them.
+  const bool is_page = reinterpret_cast<std::uintptr_t>(how.at) % page_size() == 0;
+  if (how.at != nullptr && (how.only_there || is_page)) {
     void* const base = map_exactly(how.at, length, how);
     if (base != nullptr) return Mapping(base, length);
     const bool taken = errno == EEXIST || errno == EPERM;
@@ -94,6 +104,7 @@ Result<Mapping> Mapping::place(std::size_t length, const Placement& how) {
     if (how.only_there) return last_error("cannot map memory at the address");
   }
   constexpr int kTries = 16;
+  const std::lock_guard guard(placing);
   for (int i = 0; i < kTries; ++i) {
     auto range = reserve(length + how.alignment);
     if (!range) return range;
