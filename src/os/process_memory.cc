@@ -14,6 +14,7 @@
 #include "base/slices.h"
 #include "os/cancellation.h"
 #include "os/fd.h"
+#include "os/mapping.h"
 
 namespace weft::os {
 namespace {
@@ -84,7 +85,7 @@ int copy_process_memory(pid_t pid, CopyDirection direction, std::span<const Loca
 // Pages that msync(2) has to do nothing for, as MS_ASYNC does since Linux 2.6.19, it only looks
 // for.
 bool is_mapped(const void* base, std::size_t length) {
-  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const std::uintptr_t page = page_size();
   const auto address = reinterpret_cast<std::uintptr_t>(base);
   const std::uintptr_t begin = address & ~(page - 1);
   return length == 0 ||
@@ -94,7 +95,7 @@ bool is_mapped(const void* base, std::size_t length) {
 bool have_pages(const void* base, std::size_t length, CopyDirection direction) {
   constexpr int kPopulateRead = 22;  // MADV_POPULATE_READ, _WRITE: Debian's headers may be older
   constexpr int kPopulateWrite = 23;
-  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const std::uintptr_t page = page_size();
   const auto begin = reinterpret_cast<std::uintptr_t>(base) & ~(page - 1);
   const auto end = (reinterpret_cast<std::uintptr_t>(base) + length + page - 1) & ~(page - 1);
   const int advice = direction == CopyDirection::kFromProcess ? kPopulateRead : kPopulateWrite;

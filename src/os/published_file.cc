@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/types.h"
+#include "file_name.h"
 #include "os/at_fork.h"
 #include "os/cancellation.h"
 #include "os/directory.h"
@@ -69,8 +70,6 @@ struct NameJanitor {
 };
 const NameJanitor name_janitor;
 
-std::string descriptor_path(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
-
 FileIdentity identity_of(const struct stat& info) { return {info.st_dev, info.st_ino}; }
 
 struct flock lock_of(short type, std::uint64_t length) {
@@ -89,10 +88,9 @@ std::optional<std::uint64_t> locked_bytes(int fd) {
   return static_cast<std::uint64_t>(lock.l_len);
 }
 
-// A descriptor that names a file: closing it drops no lock. Nothing happens to a special file.
 Result<Fd> open_regular(const std::string& path, struct stat& info) {
-  Fd name(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-  if (!name.valid() || ::fstat(name.get(), &info) != 0) return last_error(path);
+  auto name = open_name(path, info);
+  if (!name) return name;
   if (!S_ISREG(info.st_mode)) return Error{EINVAL, path + ": not a regular file"};
   return name;
 }
@@ -140,10 +138,11 @@ Result<PublishedMemory> map_file(int fd, std::uint64_t length, bool writable, vo
 }
 
 // Huge pages are collapsed one by one: a file that cannot fit would fill the file system first.
-bool has_room(int fd, std::uint64_t length) {
+Status check_room(int fd, std::uint64_t length) {
   struct statvfs now {};
-  if (::fstatvfs(fd, &now) != 0 || now.f_blocks == 0) return true;  // without a limit
-  return length <= std::uint64_t{now.f_bavail} * now.f_frsize;
+  if (::fstatvfs(fd, &now) != 0 || now.f_blocks == 0) return {};  // without a limit
+  if (length <= std::uint64_t{now.f_bavail} * now.f_frsize) return {};
+  return Error{ENOSPC, "no shared memory left for " + std::to_string(length) + " bytes"};
 }
 
 Status reserve(int fd, std::uint64_t length) {
@@ -224,11 +223,9 @@ Status PublishedFile::prepare() {
 Result<Mapping> PublishedFile::map(void* at) {
   const CancellationOff off;
   const std::size_t block = huge_pages_ ? kHugePage : page_size();
-  if (huge_pages_ && !has_room(fd_.get(), align_up(length_, block)))
-    return Error{ENOSPC, "no shared memory left for " + std::to_string(length_) + " bytes"};
-  if (!huge_pages_) {
-    if (Status ok = reserve(fd_.get(), length_); !ok) return ok.error();
-  }
+  const Status room =
+      huge_pages_ ? check_room(fd_.get(), align_up(length_, block)) : reserve(fd_.get(), length_);
+  if (!room) return room.error();
   auto memory =
       Mapping::place(align_up(length_, block),
                      {.fd = fd_.get(), .at = at, .only_there = at != nullptr, .alignment = block});

@@ -14,6 +14,7 @@
 
 #include "base/types.h"
 #include "direct_calls.h"
+#include "file_name.h"
 #include "os/at_fork.h"
 #include "os/cancellation.h"
 #include "size_limit.h"
@@ -82,19 +83,15 @@ std::optional<pid_t> lock_holder(int fd, std::uint64_t offset) {
   return lock.l_pid > 0 ? lock.l_pid : 0;
 }
 
-std::string self_path(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
-
 Status check_size_limit(std::uint64_t size) {
   if (within_size_limit(size)) return {};
   return Error{EFBIG, "a shared file of " + std::to_string(size) + " bytes exceeds RLIMIT_FSIZE"};
 }
 
-// A descriptor that names a file without being able to hold or drop locks on it.
-Result<Fd> open_name(const std::string& path, struct stat& info) {
+Result<Fd> open_own_name(const std::string& path, struct stat& info) {
   const CancellationOff off;
-  Fd name(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-  if (!name.valid()) return last_error(path);
-  if (::fstat(name.get(), &info) != 0) return last_error(path);
+  auto name = open_name(path, info);
+  if (!name) return name;
   if (!S_ISREG(info.st_mode) || info.st_uid != ::geteuid()) {
     return Error{EACCES, path + ": not a regular file of this user"};
   }
@@ -187,7 +184,7 @@ Result<SharedFilePtr> SharedFile::open(const std::string& path) {
   struct stat info {};
   std::unique_lock guard(open_files().mutex);
   open_files().forget_parent();
-  Result<Fd> name = open_name(path, info);
+  Result<Fd> name = open_own_name(path, info);
   if (!name) return name.error();
   for (;;) {
     const auto known = open_files().files.find({info.st_dev, info.st_ino});
@@ -198,7 +195,7 @@ Result<SharedFilePtr> SharedFile::open(const std::string& path) {
     std::this_thread::yield();
     guard.lock();
   }
-  Fd fd(::open(self_path(name.value().get()).c_str(), O_RDWR | O_CLOEXEC));
+  Fd fd(::open(descriptor_path(name.value().get()).c_str(), O_RDWR | O_CLOEXEC));
   if (!fd.valid()) return last_error(path);
   return adopt(std::move(fd), path);
 }
@@ -217,7 +214,7 @@ SharedFile::~SharedFile() {
 }
 
 Status SharedFile::link_into_place() {
-  if (::linkat(AT_FDCWD, self_path(fd_.get()).c_str(), AT_FDCWD, path_.c_str(),
+  if (::linkat(AT_FDCWD, descriptor_path(fd_.get()).c_str(), AT_FDCWD, path_.c_str(),
                AT_SYMLINK_FOLLOW) != 0) {
     return last_error("cannot name the shared file " + path_);
   }

@@ -34,12 +34,12 @@ const std::array<Identity, 5> kIdentities{{{"owner", kOwner, 2009, {}, 6},
                                            {"other", 1004, 2004, {2005}, 0},
                                            {"root", 0, 0, {}, -1}}};
 
-bool become(const Identity& who) {
-  return ::setgroups(who.further.size(), who.further.data()) == 0 && ::setgid(who.group) == 0 &&
-         ::setuid(who.user) == 0;
+bool take_identity(const Identity& identity) {
+  return ::setgroups(identity.further.size(), identity.further.data()) == 0 &&
+         ::setgid(identity.group) == 0 && ::setuid(identity.user) == 0;
 }
 
-bool become_owner() { return become({"owner", kOwner, kOwnersGroup, {}, 6}); }
+bool take_owners_identity() { return take_identity({"owner", kOwner, kOwnersGroup, {}, 6}); }
 
 // The mode bits of the combination `number` of the six grants.
 unsigned mode_of(unsigned number) {
@@ -71,15 +71,16 @@ bool share_all(Regions& regions) {
 }
 
 // How many of the answers are not those of open(2).
-int count_wrong(const Identity& who, const Regions& regions) {
+int count_wrong(const Identity& identity, const Regions& regions) {
   int wrong = 0;
   for (unsigned number = 1; number < regions.ids.size(); ++number) {
     for (const bool writable : {false, true}) {
       const unsigned mode = mode_of(number);
-      const int expected = grants(mode, who.shift, writable) ? 0 : EACCES;
-      const int seen = attach_error(regions.ids[number], writable);
-      EXPECT_EQ(seen, expected) << who.name << ", mode " << std::oct << mode << ", " << writable;
-      wrong += seen != expected ? 1 : 0;
+      const int expected = grants(mode, identity.shift, writable) ? 0 : EACCES;
+      const int found = attach_error(regions.ids[number], writable);
+      EXPECT_EQ(found, expected) << identity.name << ", mode " << std::oct << mode << ", "
+                                 << writable;
+      wrong += found != expected ? 1 : 0;
     }
   }
   return wrong;
@@ -89,12 +90,15 @@ TEST(Grants, AreThoseOfTheModeBitsForEachClassAndCombination) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become other users";
   in_own_shm([] {
     const os::SharedValue<Regions> regions;
-    const os::Sleeper owner([&] { return become_owner() && share_all(*regions); });
+    const os::Sleeper owner([&] { return take_owners_identity() && share_all(*regions); });
     EXPECT_EQ(regions->ids[0], 0U) << "no grants, no id";
     EXPECT_EQ(region_names().size(), 63U);
-    for (const Identity& who : kIdentities) {
-      EXPECT_EQ(os::in_child([&] { return become(who) ? count_wrong(who, *regions) : 100; }), 0)
-          << who.name;
+    for (const Identity& identity : kIdentities) {
+      EXPECT_EQ(os::in_child([&] {
+                  return take_identity(identity) ? count_wrong(identity, *regions) : 100;
+                }),
+                0)
+          << identity.name;
     }
   });
 }
@@ -105,7 +109,7 @@ TEST(Grants, BindTheCreatorsProcessToo) {
     EXPECT_EQ(os::in_child([] {
                 Regions regions;
                 const Identity owner{"creator", kOwner, kOwnersGroup, {}, 6};
-                if (!become(owner) || !share_all(regions)) return 100;
+                if (!take_identity(owner) || !share_all(regions)) return 100;
                 return count_wrong(owner, regions);
               }),
               0);
@@ -115,13 +119,15 @@ TEST(Grants, BindTheCreatorsProcessToo) {
 TEST(Grants, ExactlyOneClassCounts) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become other users";
   in_own_shm([] {
-    const Creator creator(0206, kPage, become_owner);
+    const Creator creator(0206, kPage, take_owners_identity);
     const std::array expected{EACCES, EACCES, EACCES, 0, 0};
     for (std::size_t i = 0; i < kIdentities.size(); ++i) {
-      const Identity& who = kIdentities[i];
-      EXPECT_EQ(os::in_child([&] { return become(who) ? attach_error(creator.id(), true) : 100; }),
+      const Identity& identity = kIdentities[i];
+      EXPECT_EQ(os::in_child([&] {
+                  return take_identity(identity) ? attach_error(creator.id(), true) : 100;
+                }),
                 expected[i])
-          << who.name;
+          << identity.name;
     }
   });
 }
@@ -143,7 +149,7 @@ TEST(Grants, AreForTheGroupOfTheProcessAndNotOfTheDirectory) {
   in_own_shm([] {
     ASSERT_EQ(::chown("/dev/shm", 0, 2007), 0);
     ASSERT_EQ(::chmod("/dev/shm", 03777), 0);
-    const Creator creator(0640, kPage, become_owner);
+    const Creator creator(0640, kPage, take_owners_identity);
     struct stat info {};
     ASSERT_EQ(::stat(("/dev/shm/" + region_names().at(0)).c_str(), &info), 0);
     EXPECT_EQ(info.st_gid, kOwnersGroup);
