@@ -49,7 +49,11 @@ int provider_error(const Completion& completion) {
 
 const char* refusal_text(int provider_error) {
   if (provider_error < kRefusals) return nullptr;
-  return memory::describe(static_cast<memory::AccessError>(provider_error - kRefusals));
+  const int reason = provider_error - kRefusals;
+  if (reason >= memory::kLocalRefusal) {
+    return memory::describe_local(static_cast<memory::AccessError>(reason - memory::kLocalRefusal));
+  }
+  return memory::describe(static_cast<memory::AccessError>(reason));
 }
 
 }  // namespace weft::device

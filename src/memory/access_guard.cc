@@ -39,6 +39,28 @@ const char* describe(AccessError error) {
   return "unknown refusal";
 }
 
+const char* describe_local(AccessError error) {
+  switch (error) {
+    case AccessError::kUnknownKey:
+      return "no live region of the domain has the descriptor of the local buffer";
+    case AccessError::kBeforeStart:
+      return "the local buffer begins before the region of its descriptor";
+    case AccessError::kPastEnd:
+      return "the local buffer ends past the region of its descriptor";
+    case AccessError::kNoRight:
+      return "the region of the local buffer was not registered with the right for this operation";
+    case AccessError::kNone:
+    case AccessError::kWraps:
+    case AccessError::kTooMany:
+    case AccessError::kNotServed:
+    case AccessError::kSplitElement:
+    case AccessError::kDisabled:
+    case AccessError::kOtherBinding:
+      break;
+  }
+  return describe(error);
+}
+
 Result<std::shared_ptr<RegionTableView>> RegionTableView::open(
     const std::string& directory, const std::string& name, std::shared_ptr<StripeTable> stripes) {
   if (name.empty() || name.find('/') != std::string::npos) {

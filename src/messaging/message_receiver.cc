@@ -318,6 +318,23 @@ bool MessageReceiver::take(Receive& receive, QueuedUnexpected& message) {
   return deliver(receive, taken.arrival, taken_of_either(taken.arrival, sender));
 }
 
+int MessageReceiver::refuse(const ReceiveCall& call, int error, int reason) {
+  const bool reports = bindings_.rx != nullptr && call.report.reports_failure();
+  if (reports && bindings_.rx->full()) return EAGAIN;
+  if (reports) {
+    bindings_.rx->push([&](device::Completion& completion) {
+      completion = {};
+      completion.context = call.report.context;
+      completion.flags = device::kReceive | (call.tagged ? device::kTagged : device::kMessage) |
+                         (call.multi ? std::uint64_t{device::kMultiReceive} : 0);
+      completion.tag = call.tag;
+      completion.end(error, reason);
+    });
+  }
+  bindings_.count(call.report.counter(), CounterEvent::kReceive, false);
+  return 0;
+}
+
 void MessageReceiver::report_peek(const ReceiveCall& call, const QueuedUnexpected* message,
                                   int error) {
   if (bindings_.rx == nullptr) return;

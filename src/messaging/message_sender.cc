@@ -73,6 +73,17 @@ template void MessageSender::abandon(const SendCall& call, int error);
 template void MessageSender::abandon(const AccessCall& call, int error);
 template void MessageSender::abandon(const AtomicCall& call, int error);
 
+template <class Call>
+int MessageSender::refuse(const Call& call, int error, int reason) {
+  const Section section(lock_);
+  if (!may_report(call.report)) return EAGAIN;
+  return fail(call.report, flags_of(call), event_of(call), error, reason);
+}
+
+template int MessageSender::refuse(const SendCall& call, int error, int reason);
+template int MessageSender::refuse(const AccessCall& call, int error, int reason);
+template int MessageSender::refuse(const AtomicCall& call, int error, int reason);
+
 // The flow to the peer of a call, if it may start now; else null, and `status` is its answer.
 template <class Call>
 inline link::Flow* MessageSender::flow_for(const Call& call, int& status) {

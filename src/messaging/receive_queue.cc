@@ -235,4 +235,10 @@ void ReceiveQueue::abandon(const ReceiveCall& call, int error) {
     endpoints_.front()->receiver().fail(new_receive(call), call.tagged, error);
 }
 
+int ReceiveQueue::refuse(const ReceiveCall& call, int error, int reason) {
+  const Section section(lock_);
+  if (endpoints_.empty()) return error;
+  return endpoints_.front()->receiver().refuse(call, error, reason);
+}
+
 }  // namespace weft::messaging

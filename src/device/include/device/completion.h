@@ -45,7 +45,9 @@ struct alignas(64) Completion {
   };
   void* buffer = nullptr;  // where the received message begins
   work::CompletionStatus status = work::CompletionStatus::kSuccess;
-  std::uint8_t reason = 0;  // for kRemoteAccess: why it was refused (memory::AccessError), or 0
+  // For kRemoteAccess: why it was refused (memory::AccessError, for a local buffer with
+  // memory::kLocalRefusal), or 0.
+  std::uint8_t reason = 0;
   // By status. kLocalLength: how many bytes of the message did not fit, at most kMaxVendor, which
   // no message in user memory reaches. kGeneral: an errno. Else 0.
   std::uint64_t vendor : 48 = 0;

@@ -33,6 +33,14 @@ inline constexpr AccessError kLastAccessError = AccessError::kOtherBinding;
 // A sentence for the refusal, for logs and fi_cq_strerror(3).
 const char* describe(AccessError refusal);
 
+// Added to an AccessError it is the reason why a local buffer of libfabric (FI_MR_LOCAL) must not
+// be used. Reasons from here on never travel in packets.
+inline constexpr int kLocalRefusal = 16;
+static_assert(static_cast<int>(kLastAccessError) < kLocalRefusal);
+
+// The sentence for such a refusal of a local buffer.
+const char* describe_local(AccessError refusal);
+
 // The region table of one process as its users see it: opened once per process and shared.
 class RegionTableView {
  public:

@@ -100,6 +100,12 @@ class Endpoint {
   void abandon(const Call& call, int error) {
     sender_.abandon(call, error);
   }
+  // Reports an operation whose local buffers must not be used as failed, instead of starting it:
+  // 0, or EAGAIN while the completion queue has no room for that.
+  template <class Call>
+  int refuse(const Call& call, int error, int reason) {
+    return sender_.refuse(call, error, reason);
+  }
   // Where this endpoint takes its receives from.
   ReceiveQueue& receives() { return queue_; }
   // Ends a posted receive, or a send of which no byte has been delivered, with ECANCELED; ENOENT

@@ -40,6 +40,8 @@ class MessageReceiver final : public link::InboxSink {
   // Reports a receive that no message came for. A multi-receive some of whose messages are under
   // way goes back with the last of them instead.
   void fail(Receive& receive, bool tagged, int error);
+  // Reports a call whose buffers must not be used: 0, or EAGAIN while there is no room for that.
+  int refuse(const ReceiveCall& call, int error, int reason);
   // Reports what a peek has found: `message`, or none.
   void report_peek(const ReceiveCall& call, const QueuedUnexpected* message, int error);
 

@@ -15,7 +15,7 @@ namespace weft::messaging {
 class PeerFlows;
 
 // Starts reliable messages, accesses and atomic operations on the flows to their peers, and reports
-// the end of each one. send(), access(), atomic(), abandon() and cancel() take the endpoint's lock;
+// the end of each one. send(), access(), atomic(), abandon(), refuse() and cancel() take the lock;
 // the other functions need it.
 class MessageSender final : public link::FlowSink {
  public:
@@ -30,6 +30,9 @@ class MessageSender final : public link::FlowSink {
   // As Endpoint::abandon().
   template <class Call>
   void abandon(const Call& call, int error);
+  // As Endpoint::refuse().
+  template <class Call>
+  int refuse(const Call& call, int error, int reason);
   // Ends a send of which no byte has been delivered, with ECANCELED; ENOENT without one.
   int cancel(void* context);
 
