@@ -94,6 +94,19 @@ OptionVariable choice(const char* name, Value Options::*member,
           }};
 }
 
+OptionVariable contract() {
+  return {"contract", false,
+          fmt::format("What registered memory requires of programs, fi_mr(3), as with the provider "
+                      "of that name or by the named bits of mr_mode: {} (default: {})",
+                      RegistrationContract::known_words(), Options::defaults().contract.name),
+          [](Options& options, std::string_view text) -> Status {
+            auto parsed = RegistrationContract::parse(text);
+            if (!parsed) return parsed.error();
+            options.contract = std::move(parsed).value();
+            return {};
+          }};
+}
+
 std::vector<OptionVariable> make_variables() {
   return {
       milliseconds("connect_timeout_ms", &Options::connect_timeout, 1,
@@ -119,12 +132,7 @@ std::vector<OptionVariable> make_variables() {
                     {{"all", {true, true}}, {"shm", {true, false}}, {"udp", {false, true}}},
                     "Links by which peers are reached: shm, within this host; udp, over the "
                     "network; or all (default: all)"),
-      choice<RegistrationContract>(
-          "contract", &Options::contract,
-          {{"default", RegistrationContract::kDefault}, {"map", RegistrationContract::kMap}},
-          "What registered memory requires of programs, fi_mr(3): default, nothing; or map, "
-          "FI_MR_VIRT_ADDR, FI_MR_ALLOCATED and FI_MR_PROV_KEY, as most RNICs do (default: "
-          "default)"),
+      contract(),
       truth("foreign_peers", &Options::foreign_peers,
             "Whether datagram endpoints receive from foreign peers (rdma_rxe, RNICs), which send "
             "to UDP port 4791, and listeners are reached through that port"),

@@ -42,7 +42,7 @@ TEST(OptionVariables, StoreTheirOptionAndNoOther) {
   EXPECT_EQ(options.unexpected_limit, 0U);
   EXPECT_FALSE(options.links.shm);
   EXPECT_TRUE(options.links.udp);
-  EXPECT_EQ(options.contract, RegistrationContract::kMap);
+  EXPECT_EQ(options.contract.name, "map");
   EXPECT_FALSE(options.foreign_peers);
   EXPECT_FALSE(options.selective);
   EXPECT_EQ(options.interface, "lo");
@@ -58,7 +58,7 @@ TEST(OptionVariables, RefuseTextThatIsNoneOfTheirValues) {
       {"peer_timeout_ms", {"999", "3600001"}},
       {"eager_limit", {"1073741825", "0x10"}},
       {"links", {"", "tcp", "SHM"}},
-      {"contract", {"", "verbs"}},
+      {"contract", {"", "verbs?", "local,", "local,verbs", "collective"}},
       {"foreign_peers", {"", "1", "perhaps"}},
   };
   for (const auto& [name, texts] : bad) {

@@ -84,6 +84,9 @@ struct AtomicArguments {
   Elements result{};
   Elements compare{};
   RemoteElements remote{};
+  Descriptors operand_descriptors = nullptr;
+  Descriptors result_descriptors = nullptr;
+  Descriptors compare_descriptors = nullptr;
   bool has_data = false;
   std::uint64_t data = 0;
   fi_addr_t peer = FI_ADDR_UNSPEC;
@@ -91,6 +94,15 @@ struct AtomicArguments {
   messaging::Report report{};
   const fi_deferred_work* work = nullptr;  // as in deferral.h
 };
+
+// With FI_INJECT only the result needs a descriptor.
+Judgement judge_atomic(Handle& ep, const AtomicCall& call, const AtomicArguments& request) {
+  const bool injected = call.report.silent() || (request.flags & FI_INJECT) != 0;
+  return judge(*ep.rules(), *ep.core(), call, request.flags, call.length, injected,
+               {local_use(call.operand, request.operand_descriptors, Access::kWrite, injected),
+                local_use(call.compare, request.compare_descriptors, Access::kWrite, injected),
+                local_use(call.result, request.result_descriptors, Access::kRead)});
+}
 
 ssize_t start(Handle& ep, const AtomicArguments& request) noexcept {
   if (ep.core() == nullptr) [[unlikely]]
@@ -126,7 +138,14 @@ ssize_t start(Handle& ep, const AtomicArguments& request) noexcept {
   call.peer = request.peer;
   call.fence = (request.flags & FI_FENCE) != 0;
   call.report = request.report;
-  return start_explained(ep, call, &messaging::Endpoint::atomic, request.flags, request.work);
+  int refusal = 0;
+  if (ep.rules() != nullptr) [[unlikely]] {
+    const Judgement judged = judge_atomic(ep, call, request);
+    if (judged.ended) return judged.answer;
+    refusal = judged.refusal;
+  }
+  return start_explained(ep, call, &messaging::Endpoint::atomic, request.flags, request.work,
+                         refusal);
 }
 
 // The target of a call that names one remote address: as many elements as `list` has.
@@ -159,18 +178,19 @@ ssize_t start_default(fid_ep* fid, AtomicArguments& request, fi_addr_t peer, std
   return start(ep, request);
 }
 
-ssize_t atomicv(fid_ep* fid, const fi_ioc* list, void**, std::size_t count, fi_addr_t peer,
-                std::uint64_t address, std::uint64_t key, fi_datatype type, fi_op op,
-                void* context) {
+ssize_t atomicv(fid_ep* fid, const fi_ioc* list, void** descriptors, std::size_t count,
+                fi_addr_t peer, std::uint64_t address, std::uint64_t key, fi_datatype type,
+                fi_op op, void* context) {
   AtomicArguments request{AtomicForm::kBase, number_of(type), number_of(op), {list, count}};
+  request.operand_descriptors = descriptors;
   return start_default(fid, request, peer, address, key, context);
 }
 
-ssize_t atomic(fid_ep* fid, const void* buffer, std::size_t count, void*, fi_addr_t peer,
+ssize_t atomic(fid_ep* fid, const void* buffer, std::size_t count, void* descriptor, fi_addr_t peer,
                std::uint64_t address, std::uint64_t key, fi_datatype type, fi_op op,
                void* context) {
   const fi_ioc operand = elements(buffer, count);
-  return atomicv(fid, &operand, nullptr, 1, peer, address, key, type, op, context);
+  return atomicv(fid, &operand, &descriptor, 1, peer, address, key, type, op, context);
 }
 
 ssize_t atomicmsg(fid_ep* fid, const fi_msg_atomic* msg, std::uint64_t flags) {
@@ -189,57 +209,65 @@ ssize_t inject_atomic(fid_ep* fid, const void* buffer, std::size_t count, fi_add
   return start(Handle::from(fid), request);
 }
 
-ssize_t fetch_atomicv(fid_ep* fid, const fi_ioc* list, void**, std::size_t count, fi_ioc* results,
-                      void**, std::size_t result_count, fi_addr_t peer, std::uint64_t address,
-                      std::uint64_t key, fi_datatype type, fi_op op, void* context) {
+ssize_t fetch_atomicv(fid_ep* fid, const fi_ioc* list, void** descriptors, std::size_t count,
+                      fi_ioc* results, void** result_descriptors, std::size_t result_count,
+                      fi_addr_t peer, std::uint64_t address, std::uint64_t key, fi_datatype type,
+                      fi_op op, void* context) {
   AtomicArguments request{AtomicForm::kFetch, number_of(type), number_of(op), {list, count}};
+  request.operand_descriptors = descriptors;
   request.result = {results, result_count};
+  request.result_descriptors = result_descriptors;
   return start_default(fid, request, peer, address, key, context);
 }
 
-ssize_t fetch_atomic(fid_ep* fid, const void* buffer, std::size_t count, void*, void* result, void*,
-                     fi_addr_t peer, std::uint64_t address, std::uint64_t key, fi_datatype type,
-                     fi_op op, void* context) {
+ssize_t fetch_atomic(fid_ep* fid, const void* buffer, std::size_t count, void* descriptor,
+                     void* result, void* result_descriptor, fi_addr_t peer, std::uint64_t address,
+                     std::uint64_t key, fi_datatype type, fi_op op, void* context) {
   const fi_ioc operand = elements(buffer, count);
   fi_ioc results = elements(result, count);
-  return fetch_atomicv(fid, &operand, nullptr, 1, &results, nullptr, 1, peer, address, key, type,
-                       op, context);
+  return fetch_atomicv(fid, &operand, &descriptor, 1, &results, &result_descriptor, 1, peer,
+                       address, key, type, op, context);
 }
 
-ssize_t fetch_atomicmsg(fid_ep* fid, const fi_msg_atomic* msg, fi_ioc* results, void**,
+ssize_t fetch_atomicmsg(fid_ep* fid, const fi_msg_atomic* msg, fi_ioc* results, void** descriptors,
                         std::size_t result_count, std::uint64_t flags) {
   if (msg == nullptr) return -FI_EINVAL;
-  const fi_msg_fetch fetch{results, nullptr, result_count};
+  const fi_msg_fetch fetch{results, descriptors, result_count};
   return change_memory(Handle::from(fid), *msg, &fetch, nullptr, flags, nullptr);
 }
 
-ssize_t compare_atomicv(fid_ep* fid, const fi_ioc* list, void**, std::size_t count,
-                        const fi_ioc* compare, void**, std::size_t compare_count, fi_ioc* results,
-                        void**, std::size_t result_count, fi_addr_t peer, std::uint64_t address,
+ssize_t compare_atomicv(fid_ep* fid, const fi_ioc* list, void** descriptors, std::size_t count,
+                        const fi_ioc* compare, void** compare_descriptors,
+                        std::size_t compare_count, fi_ioc* results, void** result_descriptors,
+                        std::size_t result_count, fi_addr_t peer, std::uint64_t address,
                         std::uint64_t key, fi_datatype type, fi_op op, void* context) {
   AtomicArguments request{AtomicForm::kCompare, number_of(type), number_of(op), {list, count}};
   request.result = {results, result_count};
   request.compare = {compare, compare_count};
+  request.operand_descriptors = descriptors;
+  request.result_descriptors = result_descriptors;
+  request.compare_descriptors = compare_descriptors;
   return start_default(fid, request, peer, address, key, context);
 }
 
-ssize_t compare_atomic(fid_ep* fid, const void* buffer, std::size_t count, void*,
-                       const void* compare, void*, void* result, void*, fi_addr_t peer,
-                       std::uint64_t address, std::uint64_t key, fi_datatype type, fi_op op,
-                       void* context) {
+ssize_t compare_atomic(fid_ep* fid, const void* buffer, std::size_t count, void* descriptor,
+                       const void* compare, void* compare_descriptor, void* result,
+                       void* result_descriptor, fi_addr_t peer, std::uint64_t address,
+                       std::uint64_t key, fi_datatype type, fi_op op, void* context) {
   const fi_ioc operand = elements(buffer, count);
   const fi_ioc compared = elements(compare, count);
   fi_ioc results = elements(result, count);
-  return compare_atomicv(fid, &operand, nullptr, 1, &compared, nullptr, 1, &results, nullptr, 1,
-                         peer, address, key, type, op, context);
+  return compare_atomicv(fid, &operand, &descriptor, 1, &compared, &compare_descriptor, 1, &results,
+                         &result_descriptor, 1, peer, address, key, type, op, context);
 }
 
-ssize_t compare_atomicmsg(fid_ep* fid, const fi_msg_atomic* msg, const fi_ioc* compare, void**,
-                          std::size_t compare_count, fi_ioc* results, void**,
-                          std::size_t result_count, std::uint64_t flags) {
+ssize_t compare_atomicmsg(fid_ep* fid, const fi_msg_atomic* msg, const fi_ioc* compare,
+                          void** compare_descriptors, std::size_t compare_count, fi_ioc* results,
+                          void** result_descriptors, std::size_t result_count,
+                          std::uint64_t flags) {
   if (msg == nullptr) return -FI_EINVAL;
-  const fi_msg_fetch fetch{results, nullptr, result_count};
-  const fi_msg_compare comparands{compare, nullptr, compare_count};
+  const fi_msg_fetch fetch{results, result_descriptors, result_count};
+  const fi_msg_compare comparands{compare, compare_descriptors, compare_count};
   return change_memory(Handle::from(fid), *msg, &fetch, &comparands, flags, nullptr);
 }
 
@@ -261,11 +289,14 @@ ssize_t change_memory(Handle& ep, const fi_msg_atomic& msg, const fi_msg_fetch* 
   if (fetch != nullptr) {
     request.form = AtomicForm::kFetch;
     request.result = {fetch->msg_iov, fetch->iov_count};
+    request.result_descriptors = fetch->desc;
   }
   if (compare != nullptr) {
     request.form = AtomicForm::kCompare;
     request.compare = {compare->msg_iov, compare->iov_count};
+    request.compare_descriptors = compare->desc;
   }
+  request.operand_descriptors = msg.desc;
   request.remote = {msg.rma_iov, msg.rma_iov_count};
   request.has_data = (flags & FI_REMOTE_CQ_DATA) != 0;
   request.data = msg.data;

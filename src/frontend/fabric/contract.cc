@@ -2,6 +2,7 @@
 // Which terms do an application and weft agree on? All attributes of one endpoint and its domain.
 #include "contract.h"
 
+#include <fmt/format.h>
 #include <rdma/fi_errno.h>
 
 #include <optional>
@@ -60,9 +61,6 @@ constexpr Limit<fi_domain_attr> kDomainLimits[] = {
     {"max_ep_stx_ctx", &fi_domain_attr::max_ep_stx_ctx, kObjectCount},
     {"max_ep_srx_ctx", &fi_domain_attr::max_ep_srx_ctx, kObjectCount},
     {"cntr_cnt", &fi_domain_attr::cntr_cnt, kObjectCount},
-    {"mr_cnt", &fi_domain_attr::mr_cnt, kMrCount},
-    {"mr_iov_limit", &fi_domain_attr::mr_iov_limit, kMrIovLimit},
-    {"mr_key_size", &fi_domain_attr::mr_key_size, kMrKeySize},
     {"max_err_data", &fi_domain_attr::max_err_data, kConnectionData},  // of a rejection
     {"domain auth_key_size", &fi_domain_attr::auth_key_size, 0},
 };
@@ -134,19 +132,24 @@ fi_ep_attr settle_ep(Talks& talks, const TypeOffer& offer, const fi_ep_attr& hin
 fi_domain_attr settle_domain(Talks& talks, const TypeOffer& offer, const Terms& terms,
                              Result<int> mr_mode, const fi_domain_attr& hints) {
   // Each endpoint has one context of each kind.
-  const Limit<fi_domain_attr> endpoint_limits[] = {
+  const Limit<fi_domain_attr> limits_of_terms[] = {
       {"ep_cnt", &fi_domain_attr::ep_cnt, terms.endpoints},
       {"tx_ctx_cnt", &fi_domain_attr::tx_ctx_cnt, terms.endpoints},
       {"rx_ctx_cnt", &fi_domain_attr::rx_ctx_cnt, terms.endpoints},
+      {"mr_cnt", &fi_domain_attr::mr_cnt, terms.mr_cnt},
+      {"mr_iov_limit", &fi_domain_attr::mr_iov_limit, terms.mr_iov_limit},
+      {"mr_key_size", &fi_domain_attr::mr_key_size, terms.mr_key_size},
   };
   fi_domain_attr domain{};
   settle_limits(talks, kDomainLimits, hints, domain);
-  settle_limits(talks, endpoint_limits, hints, domain);
+  settle_limits(talks, limits_of_terms, hints, domain);
   domain.cq_data_size =
       talks.settle(agree_limit("cq_data_size", hints.cq_data_size, offer.cq_data_size));
   domain.threading = talks.settle(agree_threading(number_of(hints.threading)));
-  domain.control_progress = talks.settle(agree_control_progress(number_of(hints.control_progress)));
-  domain.data_progress = talks.settle(agree_data_progress(number_of(hints.data_progress)));
+  domain.control_progress = talks.settle(
+      agree_control_progress(number_of(hints.control_progress), terms.control_progress));
+  domain.data_progress =
+      talks.settle(agree_data_progress(number_of(hints.data_progress), terms.data_progress));
   domain.resource_mgmt = talks.settle(agree_resource_mgmt(number_of(hints.resource_mgmt)));
   domain.av_type = talks.settle(agree_av_type(number_of(hints.av_type)));
   domain.mr_mode = talks.settle(std::move(mr_mode));
@@ -163,18 +166,27 @@ Attributes or_nothing(const Attributes* attributes) {
 }
 
 // Without domain attributes an application says nothing about registration, and hears what is
-// required. Messages need no region.
-Result<int> mr_mode_for(std::uint32_t api_version, const fi_info& wish, const Terms& terms,
-                        std::uint64_t caps) {
-  const int required = (caps & kRmaCaps) != 0 ? terms.mr_modes : 0;
+// required; without hints FI_LOCAL_MR is part of that.
+Result<int> mr_mode_for(std::uint32_t api_version, const fi_info* hints, int required) {
   const bool bits = api_version >= FI_VERSION(1, 5);
+  const bool says = hints != nullptr && hints->domain_attr != nullptr;
   const int unsaid = bits ? required : FI_MR_UNSPEC;
-  return agree_mr_mode(api_version,
-                       wish.domain_attr != nullptr ? wish.domain_attr->mr_mode : unsaid, required);
+  const bool local_mode = hints == nullptr || (hints->mode & FI_LOCAL_MR) != 0;
+  return agree_mr_mode(api_version, says ? hints->domain_attr->mr_mode : unsaid, required,
+                       local_mode);
 }
 
-Status acceptable(const Talks& talks) {
-  if (talks.refusal()) return Error{FI_EINVAL, talks.refusal()->message};
+// The first refusal, with the name of the contract, if one was chosen.
+Error refusal_under(const Terms& terms, const Talks& talks) {
+  Error error = *talks.refusal();
+  if (!terms.contract.empty()) {
+    error.message = fmt::format("contract {}: {}", terms.contract, error.message);
+  }
+  return error;
+}
+
+Status acceptable(const Terms& terms, const Talks& talks) {
+  if (talks.refusal()) return Error{FI_EINVAL, refusal_under(terms, talks).message};
   return {};
 }
 
@@ -187,14 +199,16 @@ Result<Contract> agree_contract(std::uint32_t api_version, const fi_info* hints,
   Talks talks;
   Contract contract;
   contract.caps = talks.settle(agree_caps(wish.caps, offer));
-  if (talks.refusal()) return *talks.refusal();
+  if (talks.refusal()) return refusal_under(terms, talks);
   contract.tx = settle_tx(talks, offer, or_nothing(wish.tx_attr), contract.caps, kTxCaps);
   contract.rx = settle_rx(talks, offer, or_nothing(wish.rx_attr), contract.caps, kRxCaps);
   contract.ep = settle_ep(talks, offer, or_nothing(wish.ep_attr));
-  contract.domain =
-      settle_domain(talks, offer, terms, mr_mode_for(api_version, wish, terms, contract.caps),
-                    or_nothing(wish.domain_attr));
-  if (talks.refusal()) return *talks.refusal();
+  const int required = mr_modes_for(terms, contract.caps);
+  contract.domain = settle_domain(talks, offer, terms, mr_mode_for(api_version, hints, required),
+                                  or_nothing(wish.domain_attr));
+  if (talks.refusal()) return refusal_under(terms, talks);
+  const bool named = (contract.domain.mr_mode & (FI_MR_BASIC | FI_MR_SCALABLE)) != 0;
+  if (named && (required & FI_MR_LOCAL) != 0) contract.mode = FI_LOCAL_MR;
   return contract;
 }
 
@@ -202,18 +216,20 @@ Status check_domain(std::uint32_t api_version, const fi_info& info, const Terms&
   const fi_domain_attr domain = or_nothing(info.domain_attr);
   Talks talks;
   settle_domain(talks, kReliableDatagrams, terms,
-                check_mr_mode(api_version, domain.mr_mode, terms.mr_modes), domain);
-  return acceptable(talks);
+                check_mr_mode(api_version, domain.mr_mode, terms.mr_modes, mr_modes_for(terms, 0)),
+                domain);
+  return acceptable(terms, talks);
 }
 
 // Programs narrow the capabilities of the endpoint and leave those of its contexts.
-Status check_endpoint(const fi_info& info, const TypeOffer& offer) {
+Status check_endpoint(const fi_info& info, const TypeOffer& full_offer, const Terms& terms) {
+  const TypeOffer offer = offer_under(full_offer, terms);
   Talks talks;
   talks.settle(agree_bits("caps", FI_TYPE_CAPS, info.caps, offer.caps, 0));
   settle_tx(talks, offer, or_nothing(info.tx_attr), offer.caps, offer.caps);
   settle_rx(talks, offer, or_nothing(info.rx_attr), offer.caps, offer.caps);
   settle_ep(talks, offer, or_nothing(info.ep_attr));
-  return acceptable(talks);
+  return acceptable(terms, talks);
 }
 
 }  // namespace weft::fabric

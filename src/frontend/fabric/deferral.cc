@@ -96,15 +96,17 @@ template <class Kept, class Target, class Start>
 class Transfer final : public device::Deferred {
  public:
   template <class Call>
-  Transfer(Target& target, const Call& call, bool copies, Start start)
+  Transfer(Target& target, const Call& call, bool copies, int refusal, Start start)
       : target_(target),
         kept_(call, copies),
         completion_(use_of(call.report.counter())),
+        refusal_(refusal),
         start_(start) {}
 
   // What it answers besides "again" is the end of it.
   bool start() override {
-    const int status = start_(target_, kept_.call);
+    const int status =
+        refusal_ == 0 ? start_(target_, kept_.call) : target_.refuse(kept_.call, EACCES, refusal_);
     if (status == EAGAIN) return false;
     if (status != 0) fail(status);
     return true;
@@ -115,6 +117,7 @@ class Transfer final : public device::Deferred {
   Target& target_;
   Kept kept_;
   const UseOf<device::Counter> completion_;
+  const int refusal_;
   const Start start_;
 };
 
@@ -154,7 +157,7 @@ int read_work(Domain& domain, const fi_deferred_work& work, std::uint64_t flags,
 
 template <class Kept, class Target, class Call, class Start>
 ssize_t defer_to(Handle& handle, Target* target, Call& call, std::uint64_t flags,
-                 const fi_deferred_work* work, Start start) noexcept {
+                 const fi_deferred_work* work, int refusal, Start start) noexcept {
   return at_c_border([&]() -> ssize_t {
     if ((handle.caps() & FI_TRIGGER) == 0) return -FI_EBADFLAGS;
     Domain& domain = handle.domain();
@@ -164,15 +167,15 @@ ssize_t defer_to(Handle& handle, Target* target, Call& call, std::uint64_t flags
                                       : read_context(domain, call.report.context, waiting);
     if (wrong != 0) return wrong;
     const bool copies = work == nullptr && (flags & FI_INJECT) != 0;
-    return domain.triggers().submit(
-        waiting, std::make_unique<Transfer<Kept, Target, Start>>(*target, call, copies, start));
+    return domain.triggers().submit(waiting, std::make_unique<Transfer<Kept, Target, Start>>(
+                                                 *target, call, copies, refusal, start));
   });
 }
 
 }  // namespace
 
-ssize_t defer(Handle& handle, SendCall& call, std::uint64_t flags,
-              const fi_deferred_work* work) noexcept {
+ssize_t defer(Handle& handle, SendCall& call, std::uint64_t flags, const fi_deferred_work* work,
+              int refusal) noexcept {
   using Start = int (messaging::Endpoint::*)(SendCall&);
   Start how = &messaging::Endpoint::send;
   if (handle.offer()->type == FI_EP_DGRAM) {
@@ -180,33 +183,33 @@ ssize_t defer(Handle& handle, SendCall& call, std::uint64_t flags,
                                       : &messaging::Endpoint::send_datagram;
   }
   const auto start = [how](messaging::Endpoint& core, SendCall& kept) { return (core.*how)(kept); };
-  return defer_to<KeptSend>(handle, handle.core(), call, flags, work, start);
+  return defer_to<KeptSend>(handle, handle.core(), call, flags, work, refusal, start);
 }
 
-ssize_t defer(Handle& handle, ReceiveCall& call, std::uint64_t flags,
-              const fi_deferred_work* work) noexcept {
+ssize_t defer(Handle& handle, ReceiveCall& call, std::uint64_t flags, const fi_deferred_work* work,
+              int refusal) noexcept {
   // A look at what is there, or a claim, is no transfer.
   if (call.mode != ReceiveCall::Mode::kPost) return -FI_EBADFLAGS;
   const auto start = [](messaging::ReceiveQueue& queue, ReceiveCall& kept) {
     return queue.receive(kept);
   };
-  return defer_to<KeptReceive>(handle, handle.receives(), call, flags, work, start);
+  return defer_to<KeptReceive>(handle, handle.receives(), call, flags, work, refusal, start);
 }
 
-ssize_t defer(Handle& handle, AccessCall& call, std::uint64_t flags,
-              const fi_deferred_work* work) noexcept {
+ssize_t defer(Handle& handle, AccessCall& call, std::uint64_t flags, const fi_deferred_work* work,
+              int refusal) noexcept {
   const auto start = [](messaging::Endpoint& core, AccessCall& kept) {
     return start_explained(core, kept, &messaging::Endpoint::access);
   };
-  return defer_to<KeptAccess>(handle, handle.core(), call, flags, work, start);
+  return defer_to<KeptAccess>(handle, handle.core(), call, flags, work, refusal, start);
 }
 
-ssize_t defer(Handle& handle, AtomicCall& call, std::uint64_t flags,
-              const fi_deferred_work* work) noexcept {
+ssize_t defer(Handle& handle, AtomicCall& call, std::uint64_t flags, const fi_deferred_work* work,
+              int refusal) noexcept {
   const auto start = [](messaging::Endpoint& core, AtomicCall& kept) {
     return start_explained(core, kept, &messaging::Endpoint::atomic);
   };
-  return defer_to<KeptAtomic>(handle, handle.core(), call, flags, work, start);
+  return defer_to<KeptAtomic>(handle, handle.core(), call, flags, work, refusal, start);
 }
 
 }  // namespace weft::fabric

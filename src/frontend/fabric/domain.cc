@@ -93,16 +93,31 @@ fi_ops_domain* domain_operations() {
   });
 }
 
+constexpr std::size_t kShortKeySize = 4;  // bytes, of keys that the region table chooses
+
 bool wants(const fi_info& info, int bit) {
   const int mode = info.domain_attr->mr_mode;
   return (mode & bit) != 0 || mode == FI_MR_BASIC;
 }
 
 // fi_domain(3): a key that an application chooses fits into mr_key_size bytes.
-std::uint64_t largest_key_of(const fi_info& info) {
-  const std::size_t size = info.domain_attr->mr_key_size;
+std::uint64_t largest_key_of(const fi_info& info, const Terms& terms) {
+  const std::size_t wanted = info.domain_attr->mr_key_size;
+  const std::size_t size = wanted != 0 ? wanted : terms.mr_key_size;
   const std::uint64_t most = FI_KEY_NOTAVAIL - 1;
-  return size == 0 || size >= sizeof most ? most : (std::uint64_t{1} << (8 * size)) - 1;
+  return size >= sizeof most ? most : (std::uint64_t{1} << (8 * size)) - 1;
+}
+
+std::optional<TransferRules> rules_of(const Terms& terms, LocalDescriptors* descriptors) {
+  if (!TransferRules::has_any(terms)) return std::nullopt;
+  return std::optional<TransferRules>(std::in_place, terms, descriptors);
+}
+
+// Null where FI_MR_LOCAL is not demanded.
+Result<std::unique_ptr<LocalDescriptors>> descriptors_for(const Terms& terms,
+                                                          device::Device& device) {
+  if ((terms.mr_modes & FI_MR_LOCAL) == 0) return std::unique_ptr<LocalDescriptors>();
+  return LocalDescriptors::open(device);
 }
 
 bool is_automatic(const fi_info& info) {
@@ -135,17 +150,20 @@ Status acceptable(const Fabric& fabric, const fi_info& info) {
 }  // namespace
 
 Domain::Domain(Fabric& fabric, const fi_info& info, std::shared_ptr<device::Device> device,
-               std::shared_ptr<device::ProgressThread> progress_thread, void* context)
+               std::shared_ptr<device::ProgressThread> progress_thread,
+               std::unique_ptr<LocalDescriptors> local_descriptors, void* context)
     : ChildObject(FI_CLASS_DOMAIN, fabric, context, fid_operations<kDomainCalls>()),
       terms_(terms_of(fabric.options())),
       traffic_class_(info.domain_attr->tclass),
       device_(std::move(device)),
       progress_thread_(std::move(progress_thread)),
       id_(device_->new_domain()),
+      local_descriptors_(std::move(local_descriptors)),
+      rules_(rules_of(terms_, local_descriptors_.get())),
       locking_(locking_for(info, biased_lock_)),
-      registration_{wants(info, FI_MR_ALLOCATED), wants(info, FI_MR_VIRT_ADDR),
-                    wants(info, FI_MR_PROV_KEY), (info.caps & FI_RMA_EVENT) != 0,
-                    largest_key_of(info)},
+      registration_{wants(info, FI_MR_ALLOCATED),        wants(info, FI_MR_VIRT_ADDR),
+                    wants(info, FI_MR_PROV_KEY),         (info.caps & FI_RMA_EVENT) != 0,
+                    terms_.mr_key_size <= kShortKeySize, largest_key_of(info, terms_)},
       api_version_(fabric.requested_api()),
       triggers_(engines_, progress_thread_.get(), locking_),
       listed_(instance_of(fabric, info, *this)) {
@@ -174,9 +192,17 @@ int Domain::open(Fabric& fabric, const fi_info& info, fid_domain** domain, void*
   if (is_automatic(info) || !options.links.shm) {
     if (Status ok = progress_thread->start(); !ok) return fabric_status(ok.error());
   }
-  *domain =
-      new Domain(fabric, info, std::move(device).value(), std::move(progress_thread), context);
+  auto descriptors = descriptors_for(terms_of(options), *device.value());
+  if (!descriptors) return fabric_status(descriptors.error());
+  *domain = new Domain(fabric, info, std::move(device).value(), std::move(progress_thread),
+                       std::move(descriptors).value(), context);
   return 0;
+}
+
+bool Domain::take_region() {
+  if (regions_.fetch_add(1, std::memory_order_relaxed) < terms_.mr_cnt) return true;
+  give_region();
+  return false;
 }
 
 // Called from within endpoints.

@@ -4,8 +4,10 @@
 
 #include <rdma/fi_domain.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "base/options.h"
 #include "base/usable.h"
@@ -19,6 +21,7 @@
 #include "instances.h"
 #include "messaging/shared_ports.h"
 #include "terms.h"
+#include "transfer_rules.h"
 #include "triggers.h"
 
 namespace weft::fabric {
@@ -29,6 +32,7 @@ struct RegistrationMode {
   bool virtual_addresses = false;  // remote addresses are virtual addresses (FI_MR_VIRT_ADDR)
   bool provider_keys = false;      // keys are chosen by the provider (FI_MR_PROV_KEY)
   bool rma_events = false;         // counters may be bound to regions (FI_RMA_EVENT)
+  bool short_keys = false;         // mr_key_size is 4 bytes or less
   // The largest key that the application may choose: one of mr_key_size bytes, but FI_KEY_NOTAVAIL.
   std::uint64_t largest_key = 0;
 
@@ -80,13 +84,22 @@ class Domain : public ChildObject<Domain, fid_domain, Fabric>, public Usable {
   // connected endpoints) or are the progress thread. With FI_PROGRESS_AUTO that one comes often:
   // all others.
   const Locking& locking() const { return locking_; }
+  // What makes local buffers usable; null where FI_MR_LOCAL is not demanded.
+  LocalDescriptors* local_descriptors() const { return local_descriptors_.get(); }
+  // What is asked of transfers beyond the offer, or null.
+  const TransferRules* transfer_rules() const { return rules_ ? &*rules_ : nullptr; }
+  // A region is about to be registered: false when there are mr_cnt already. give_region() says
+  // that it has ended.
+  bool take_region();
+  void give_region() { regions_.fetch_sub(1, std::memory_order_relaxed); }
   // What it asks of registrations.
   const RegistrationMode& registration() const { return registration_; }
   std::uint32_t api_version() const { return api_version_; }
 
  private:
   Domain(Fabric& fabric, const fi_info& info, std::shared_ptr<device::Device> device,
-         std::shared_ptr<device::ProgressThread> progress_thread, void* context);
+         std::shared_ptr<device::ProgressThread> progress_thread,
+         std::unique_ptr<LocalDescriptors> local_descriptors, void* context);
   void begin_progress();
 
   BoundEventQueue default_eq_;
@@ -95,6 +108,9 @@ class Domain : public ChildObject<Domain, fid_domain, Fabric>, public Usable {
   const std::shared_ptr<device::Device> device_;
   const std::shared_ptr<device::ProgressThread> progress_thread_;
   const DomainId id_;
+  const std::unique_ptr<LocalDescriptors> local_descriptors_;
+  const std::optional<TransferRules> rules_;
+  std::atomic<std::size_t> regions_{0};
   BiasedLock biased_lock_;
   const Locking locking_;
   const std::function<void()> remote_peer_seen_ = [this] { begin_progress(); };

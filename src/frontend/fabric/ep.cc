@@ -70,6 +70,7 @@ Ep::Ep(Domain& domain, const fi_info& info, const TypeOffer& offer, os::UdpPort 
   uses_.emplace_back(domain);
   endpoint_ = this;
   offer_ = &offer;
+  rules_ = domain.transfer_rules();
   caps_ = info.caps & offer.caps;
   min_multi_receive_ = &min_multi_receive_here_;
   tx_flags = info.tx_attr != nullptr ? info.tx_attr->op_flags : 0;
@@ -117,7 +118,7 @@ int Ep::open(Domain& domain, const fi_info& info, fid_ep** ep, void* context) {
     log_warning(FI_LOG_EP_CTRL, "endpoint type {}: not offered", type);
     return -FI_EINVAL;
   }
-  if (Status ok = check_endpoint(info, offer_under(*offer, domain.terms())); !ok) {
+  if (Status ok = check_endpoint(info, *offer, domain.terms()); !ok) {
     log_warning(FI_LOG_EP_CTRL, "cannot open the endpoint: {}", ok.error().message);
     return fabric_status(ok.error());
   }

@@ -17,6 +17,7 @@ namespace weft::fabric {
 
 class Domain;
 class Ep;
+class TransferRules;
 
 // Flags that one thread may set while another one posts (fi_control(3) is thread safe). A call
 // reads them once, before it describes itself in variables whose address is passed on: to the
@@ -68,6 +69,9 @@ class Handle : public FidObject<Handle, fid_ep> {
   // Of a datagram endpoint: the path MTU of its address.
   std::size_t max_message_size() const { return running_.max_message_size; }
 
+  // What the registration contract asks of transfers beyond the offer; null: nothing.
+  const TransferRules* rules() const { return rules_; }
+
   // Takes over what another handle of the same endpoint has become by binding and enabling it.
   void follow(const Handle& other) { running_ = other.running_; }
 
@@ -90,6 +94,7 @@ class Handle : public FidObject<Handle, fid_ep> {
   std::uint64_t caps_ = 0;
   std::atomic<std::size_t>* min_multi_receive_ = nullptr;
   const TypeOffer* offer_ = nullptr;
+  const TransferRules* rules_ = nullptr;
 };
 
 // Which of the calls for messages a handle has; the others answer -FI_ENOSYS.

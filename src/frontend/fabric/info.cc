@@ -138,7 +138,7 @@ bool is_hinted(const fi_info* hints, const TypeOffer& offer) {
 // Writes only what this file knows of each structure: later libraries have longer ones.
 void write_contract(const Contract& contract, fi_info& info) {
   info.caps = contract.caps;
-  info.mode = 0;
+  info.mode = contract.mode;
   *info.tx_attr = contract.tx;
   *info.rx_attr = contract.rx;
   *info.ep_attr = contract.ep;

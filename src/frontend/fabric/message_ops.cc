@@ -33,8 +33,9 @@ struct TaggedKind : UntaggedKind {
 
 // A receive with the flags of the call, or the default ones. fi_msg(3): FI_MULTI_RECV makes it take
 // several messages, in a buffer of one SGE.
-ssize_t post(Handle& ep, std::span<const LocalRange> list, fi_addr_t source, void* context,
-             std::uint64_t flags, const fi_deferred_work* work = nullptr) {
+ssize_t post(Handle& ep, std::span<const LocalRange> list, Descriptors descriptors,
+             fi_addr_t source, void* context, std::uint64_t flags,
+             const fi_deferred_work* work = nullptr) {
   ReceiveCall call;
   call.sges = list;
   call.report = report(ep.rx_selective(), flags, context);
@@ -44,13 +45,13 @@ ssize_t post(Handle& ep, std::span<const LocalRange> list, fi_addr_t source, voi
     call.multi = true;
     call.least = ep.min_multi_receive();
   }
-  return receive(ep, call, source, flags, work);
+  return receive(ep, call, descriptors, source, flags, work);
 }
 
 // The same for a tagged message.
-ssize_t post(Handle& ep, std::span<const LocalRange> list, fi_addr_t source, void* context,
-             std::uint64_t flags, std::uint64_t tag, std::uint64_t ignore,
-             ReceiveCall::Mode mode = ReceiveCall::Mode::kPost,
+ssize_t post(Handle& ep, std::span<const LocalRange> list, Descriptors descriptors,
+             fi_addr_t source, void* context, std::uint64_t flags, std::uint64_t tag,
+             std::uint64_t ignore, ReceiveCall::Mode mode = ReceiveCall::Mode::kPost,
              const fi_deferred_work* work = nullptr) {
   ReceiveCall call;
   call.tagged = true;
@@ -59,7 +60,7 @@ ssize_t post(Handle& ep, std::span<const LocalRange> list, fi_addr_t source, voi
   call.ignore = ignore;
   call.sges = list;
   call.report = report(ep.rx_selective(), flags, context);
-  return receive(ep, call, source, flags, work);
+  return receive(ep, call, descriptors, source, flags, work);
 }
 
 // FI_DISCARD alone has no meaning: it says what becomes of what is peeked at or was claimed.
@@ -97,14 +98,14 @@ SendCall unreported(std::span<const LocalRange> list, fi_addr_t peer, RemoteData
 }
 
 template <class Kind, class... Tag>
-ssize_t send_one(fid_ep* fid, const void* buffer, std::size_t length, fi_addr_t peer, void* context,
-                 RemoteData data, Tag... tag) {
+ssize_t send_one(fid_ep* fid, const void* buffer, std::size_t length, void* descriptor,
+                 fi_addr_t peer, void* context, RemoteData data, Tag... tag) {
   Handle& ep = Handle::from(fid);
   const std::uint64_t flags = ep.tx_flags;
   const LocalRange one = message_sge(buffer, length);
   SendCall call = unreported<Kind>({&one, 1}, peer, data, tag...);
   call.report = report(ep.tx_selective(), flags, context);
-  return Kind::kSend(ep, call, flags, nullptr);
+  return Kind::kSend(ep, call, &descriptor, flags, nullptr);
 }
 
 template <class Kind, class... Tag>
@@ -115,7 +116,7 @@ ssize_t inject_one(fid_ep* fid, const void* buffer, std::size_t length, fi_addr_
   const LocalRange one = message_sge(buffer, length);
   SendCall call = unreported<Kind>({&one, 1}, peer, data, tag...);
   call.report = messaging::Report::silence();
-  return Kind::kSend(ep, call, flags, nullptr);
+  return Kind::kSend(ep, call, nullptr, flags, nullptr);
 }
 
 std::uint64_t tag_of(const fi_msg&) { return 0; }
@@ -128,7 +129,7 @@ ssize_t send_described(Handle& ep, const typename Kind::Description& msg, std::u
   const RemoteData data{(flags & FI_REMOTE_CQ_DATA) != 0, msg.data};
   SendCall call = unreported<Kind>(sges(msg.msg_iov, msg.iov_count), msg.addr, data, tag_of(msg));
   call.report = report(ep.tx_selective(), flags, msg.context);
-  return Kind::kSend(ep, call, flags, work);
+  return Kind::kSend(ep, call, msg.desc, flags, work);
 }
 
 // The C functions for messages of one kind. `Tag` is the type of their tags, or no type.
@@ -137,41 +138,42 @@ struct MessageCalls {
   using Description = typename Kind::Description;
   using Table = typename Kind::Table;
 
-  static ssize_t recv(fid_ep* fid, void* buffer, std::size_t length, void*, fi_addr_t source,
-                      Tag... tag, Tag... ignore, void* context) {
+  static ssize_t recv(fid_ep* fid, void* buffer, std::size_t length, void* descriptor,
+                      fi_addr_t source, Tag... tag, Tag... ignore, void* context) {
     Handle& ep = Handle::from(fid);
     const std::uint64_t flags = ep.rx_flags;
     const LocalRange one = message_sge(buffer, length);
-    return post(ep, {&one, 1}, source, context, flags, tag..., ignore...);
+    return post(ep, {&one, 1}, &descriptor, source, context, flags, tag..., ignore...);
   }
-  static ssize_t recvv(fid_ep* fid, const iovec* list, void**, std::size_t count, fi_addr_t source,
-                       Tag... tag, Tag... ignore, void* context) {
+  static ssize_t recvv(fid_ep* fid, const iovec* list, void** descriptors, std::size_t count,
+                       fi_addr_t source, Tag... tag, Tag... ignore, void* context) {
     Handle& ep = Handle::from(fid);
-    return post(ep, sges(list, count), source, context, ep.rx_flags, tag..., ignore...);
+    return post(ep, sges(list, count), descriptors, source, context, ep.rx_flags, tag...,
+                ignore...);
   }
   static ssize_t recvmsg(fid_ep* fid, const Description* msg, std::uint64_t flags) {
     if (msg == nullptr) return -FI_EINVAL;
     return receive_message(Handle::from(fid), *msg, flags, nullptr);
   }
-  static ssize_t send(fid_ep* fid, const void* buffer, std::size_t length, void*, fi_addr_t peer,
-                      Tag... tag, void* context) {
-    return send_one<Kind>(fid, buffer, length, peer, context, {}, tag...);
+  static ssize_t send(fid_ep* fid, const void* buffer, std::size_t length, void* descriptor,
+                      fi_addr_t peer, Tag... tag, void* context) {
+    return send_one<Kind>(fid, buffer, length, descriptor, peer, context, {}, tag...);
   }
-  static ssize_t sendv(fid_ep* fid, const iovec* list, void**, std::size_t count, fi_addr_t peer,
-                       Tag... tag, void* context) {
+  static ssize_t sendv(fid_ep* fid, const iovec* list, void** descriptors, std::size_t count,
+                       fi_addr_t peer, Tag... tag, void* context) {
     Handle& ep = Handle::from(fid);
     const std::uint64_t flags = ep.tx_flags;
     SendCall call = unreported<Kind>(sges(list, count), peer, {}, tag...);
     call.report = report(ep.tx_selective(), flags, context);
-    return Kind::kSend(ep, call, flags, nullptr);
+    return Kind::kSend(ep, call, descriptors, flags, nullptr);
   }
   static ssize_t sendmsg(fid_ep* fid, const Description* msg, std::uint64_t flags) {
     if (msg == nullptr) return -FI_EINVAL;
     return send_described<Kind>(Handle::from(fid), *msg, flags, nullptr);
   }
-  static ssize_t senddata(fid_ep* fid, const void* buffer, std::size_t length, void*,
+  static ssize_t senddata(fid_ep* fid, const void* buffer, std::size_t length, void* descriptor,
                           std::uint64_t data, fi_addr_t peer, Tag... tag, void* context) {
-    return send_one<Kind>(fid, buffer, length, peer, context, {true, data}, tag...);
+    return send_one<Kind>(fid, buffer, length, descriptor, peer, context, {true, data}, tag...);
   }
   static ssize_t inject(fid_ep* fid, const void* buffer, std::size_t length, fi_addr_t peer,
                         Tag... tag) {
@@ -198,7 +200,7 @@ ssize_t receive_message(Handle& ep, const fi_msg& msg, std::uint64_t flags,
                         const fi_deferred_work* work) {
   constexpr std::uint64_t kFlags = FI_COMPLETION | FI_MORE | FI_MULTI_RECV | FI_TRIGGER;
   if ((flags & ~kFlags) != 0) return -FI_EBADFLAGS;
-  return post(ep, sges(msg.msg_iov, msg.iov_count), msg.addr, msg.context, flags, work);
+  return post(ep, sges(msg.msg_iov, msg.iov_count), msg.desc, msg.addr, msg.context, flags, work);
 }
 
 ssize_t receive_message(Handle& ep, const fi_msg_tagged& msg, std::uint64_t flags,
@@ -208,7 +210,7 @@ ssize_t receive_message(Handle& ep, const fi_msg_tagged& msg, std::uint64_t flag
   if ((flags & ~kFlags) != 0) return -FI_EBADFLAGS;
   const auto mode = receive_mode(flags);
   if (!mode) return -FI_EINVAL;
-  return post(ep, sges(msg.msg_iov, msg.iov_count), msg.addr, msg.context, flags, msg.tag,
+  return post(ep, sges(msg.msg_iov, msg.iov_count), msg.desc, msg.addr, msg.context, flags, msg.tag,
               msg.ignore, *mode, work);
 }
 

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <utility>
 
 #include "boundary.h"
 #include "counter.h"
@@ -51,11 +54,12 @@ bool is_exposed(const fi_mr_attr& attributes) {
 class MemoryRegion : public ChildObject<MemoryRegion, fid_mr, Domain> {
  public:
   MemoryRegion(Domain& domain, const std::optional<memory::Registration>& registration,
-               void* context)
+               std::unique_ptr<LocalDescriptor> descriptor, void* context)
       : ChildObject(FI_CLASS_MR, domain, context, fid_operations<kCalls>()),
         registration_(registration),
+        descriptor_(std::move(descriptor)),
         key_{registration ? registration->key.v : FI_KEY_NOTAVAIL} {
-    mem_desc = this;
+    mem_desc = descriptor_ != nullptr ? descriptor_->value() : this;
     key = key_.v;
   }
 
@@ -69,6 +73,7 @@ class MemoryRegion : public ChildObject<MemoryRegion, fid_mr, Domain> {
       return fabric_status(removed.error());
     }
     parent().region_counters().release(key_, this);
+    parent().give_region();
     delete this;
     return 0;
   }
@@ -115,18 +120,28 @@ class MemoryRegion : public ChildObject<MemoryRegion, fid_mr, Domain> {
       .close = close_region, .bind = bind_object<MemoryRegion>, .control = control_region};
 
   const std::optional<memory::Registration> registration_;  // none when it is not exposed
+  const std::unique_ptr<LocalDescriptor> descriptor_;       // none without FI_MR_LOCAL
   const RegionKey key_;
   bool enabled_ = false;
 };
+
+// How a warning begins where a user chose a contract.
+std::string contract_prefix(const Domain& domain) {
+  const std::string& name = domain.terms().contract;
+  return name.empty() ? "" : fmt::format("contract {}: ", name);
+}
 
 // The structure may be as short as the API version that the program was compiled for had it: auth
 // keys came with 1.5, `iface` and `device` later, and they mean something with FI_HMEM only, which
 // is not offered.
 int check(const Domain& domain, const fi_mr_attr& attributes, std::uint64_t flags) {
   if ((flags & ~FI_RMA_EVENT) != 0) return -FI_EBADFLAGS;
-  if (attributes.mr_iov == nullptr || attributes.iov_count == 0 ||
-      attributes.iov_count > kMrIovLimit)
+  const std::size_t most = domain.terms().mr_iov_limit;
+  if (attributes.mr_iov == nullptr || attributes.iov_count == 0 || attributes.iov_count > most) {
+    log_warning(FI_LOG_MR, "{}a region of {} segments: 1 to {} are possible",
+                contract_prefix(domain), attributes.iov_count, most);
     return -FI_EINVAL;
+  }
   if ((attributes.access & ~(kKnownAccess | kIgnoredAccess)) != 0) return -FI_EINVAL;
   if (attributes.offset != 0) return -FI_EINVAL;
   if (is_exposed(attributes) && !domain.registration().allows_key(attributes.requested_key)) {
@@ -154,9 +169,16 @@ int refuse(const memory::RegionAttributes& wanted, const Error& error) {
   return error.code == ENOKEY ? -FI_ENOKEY : fabric_status(error);
 }
 
-int register_region(Domain& domain, const fi_mr_attr& attributes, std::uint64_t flags,
-                    fid_mr** mr) {
-  if (const int wrong = check(domain, attributes, flags)) return wrong;
+// Makes the region's segments usable by local operations, where that needs a descriptor.
+Result<std::unique_ptr<LocalDescriptor>> describe_segments(Domain& domain,
+                                                           const memory::RegionAttributes& wanted) {
+  if (domain.local_descriptors() == nullptr) return std::unique_ptr<LocalDescriptor>();
+  LocalRange all[kMrIovLimit] = {{reinterpret_cast<void*>(wanted.base), wanted.length}};
+  std::ranges::copy(wanted.rest, all + 1);
+  return domain.local_descriptors()->add({all, 1 + wanted.rest.size()}, wanted.access);
+}
+
+int add_region(Domain& domain, const fi_mr_attr& attributes, fid_mr** mr) {
   memory::RegionAttributes wanted;
   wanted.domain = domain.id();
   wanted.access = rights(attributes.access);
@@ -176,17 +198,34 @@ int register_region(Domain& domain, const fi_mr_attr& attributes, std::uint64_t 
   wanted.rest = {rest, segments.size() - 1};
   wanted.start = domain.registration().virtual_addresses ? wanted.base : 0;
   wanted.choose_key = domain.registration().provider_keys;
+  wanted.short_key = wanted.choose_key && domain.registration().short_keys;
   wanted.key = RegionKey{attributes.requested_key};
+  if (const auto size = memory::RegionTable::size_of(wanted); !size) {
+    return refuse(wanted, size.error());
+  }
+  auto descriptor = describe_segments(domain, wanted);
+  if (!descriptor) return refuse(wanted, descriptor.error());
   std::optional<memory::Registration> registration;
   if (is_exposed(attributes)) {
     const auto added = domain.device()->regions().add(wanted);
     if (!added) return refuse(wanted, added.error());
     registration = added.value();
-  } else if (const auto size = memory::RegionTable::size_of(wanted); !size) {
-    return refuse(wanted, size.error());
   }
-  *mr = new MemoryRegion(domain, registration, attributes.context);
+  *mr = new MemoryRegion(domain, registration, std::move(descriptor).value(), attributes.context);
   return 0;
+}
+
+int register_region(Domain& domain, const fi_mr_attr& attributes, std::uint64_t flags,
+                    fid_mr** mr) {
+  if (const int wrong = check(domain, attributes, flags)) return wrong;
+  if (!domain.take_region()) {
+    log_warning(FI_LOG_MR, "{}the domain has {} regions already, the most that are possible",
+                contract_prefix(domain), domain.terms().mr_cnt);
+    return -FI_ENOSPC;
+  }
+  const int status = add_region(domain, attributes, mr);
+  if (status != 0) domain.give_region();
+  return status;
 }
 
 Domain* domain_of(fid* fid) {

@@ -73,27 +73,53 @@ Result<std::uint64_t> agree_context_caps(std::uint64_t hinted, std::uint64_t end
   return with_implied_modifiers(hinted) & available;
 }
 
-Result<int> agree_mr_mode(std::uint32_t api_version, int hinted, int required) {
-  if (hinted == FI_MR_BASIC) return hinted;
-  if (hinted == FI_MR_SCALABLE && required == 0) return hinted;
-  if (api_version < kFirstApiWithMrBits) {
-    if (hinted == FI_MR_UNSPEC) return required == 0 ? FI_MR_SCALABLE : FI_MR_BASIC;
-    return refusal(fmt::format("mr_mode {:#x}: its bits came with API 1.5", hinted));
+namespace {
+
+// Whether FI_MR_BASIC or FI_MR_SCALABLE says all that is required but FI_MR_LOCAL.
+bool says_all(int name, int required) {
+  const int said = name == FI_MR_BASIC ? kMapMrModes : 0;
+  return (required & ~(said | FI_MR_LOCAL)) == 0;
+}
+
+Error demanded(int hinted, int missing) {
+  return refusal(fmt::format("mr_mode {:#x} without {}", hinted,
+                             bits_text(static_cast<std::uint64_t>(missing), FI_TYPE_MR_MODE)));
+}
+
+// A hint that is one of the two names, or is nothing for a program that knows no others.
+Result<int> agree_mr_name(int hinted, int required, bool local_mode) {
+  if ((required & FI_MR_LOCAL) != 0 && !local_mode) {
+    return refusal(
+        fmt::format("mr_mode {:#x} without FI_MR_LOCAL, which is FI_LOCAL_MR in mode", hinted));
   }
+  int name = hinted;
+  if (name == FI_MR_UNSPEC) {
+    name = says_all(FI_MR_SCALABLE, required) ? FI_MR_SCALABLE : FI_MR_BASIC;
+  }
+  if (says_all(name, required)) return name;
+  return demanded(hinted, required & ~(name == FI_MR_BASIC ? kMapMrModes : 0));
+}
+
+}  // namespace
+
+Result<int> agree_mr_mode(std::uint32_t api_version, int hinted, int required, bool local_mode) {
+  const bool old = api_version < kFirstApiWithMrBits;
+  const bool named = hinted == FI_MR_BASIC || hinted == FI_MR_SCALABLE;
+  if (named || (old && hinted == FI_MR_UNSPEC)) return agree_mr_name(hinted, required, local_mode);
+  if (old) return refusal(fmt::format("mr_mode {:#x}: its bits came with API 1.5", hinted));
   if ((hinted & (FI_MR_BASIC | FI_MR_SCALABLE)) != 0) {
     return refusal(
         fmt::format("mr_mode {:#x}: FI_MR_BASIC and FI_MR_SCALABLE stand alone", hinted));
   }
-  if ((required & ~hinted) != 0) {
-    return refusal(fmt::format("mr_mode {:#x}: {:#x} is required", hinted, required));
-  }
+  if ((required & ~hinted) != 0) return demanded(hinted, required & ~hinted);
   return required;
 }
 
-Result<int> check_mr_mode(std::uint32_t api_version, int mode, int required) {
-  const bool named = mode == FI_MR_BASIC || (mode == FI_MR_SCALABLE && required == 0);
-  const bool bits = mode == required && api_version >= kFirstApiWithMrBits;
-  if (named || bits || mode == FI_MR_UNSPEC) return mode;
+Result<int> check_mr_mode(std::uint32_t api_version, int mode, int required, int least) {
+  const bool named = mode == FI_MR_BASIC || mode == FI_MR_SCALABLE;
+  if (named && says_all(mode, required)) return mode;
+  const bool bits = api_version >= kFirstApiWithMrBits && (mode == required || mode == least);
+  if (bits || (mode == FI_MR_UNSPEC && least == 0)) return mode;
   return refusal(fmt::format("mr_mode {:#x}: fi_getinfo does not return that", mode));
 }
 
@@ -103,15 +129,26 @@ Result<fi_threading> agree_threading(int hinted) {
       {FI_THREAD_SAFE, FI_THREAD_FID, FI_THREAD_DOMAIN, FI_THREAD_COMPLETION, FI_THREAD_ENDPOINT});
 }
 
-Result<fi_progress> agree_control_progress(int hinted) {
-  return agree_choice("control_progress", "model", hinted, FI_PROGRESS_AUTO,
-                      {FI_PROGRESS_AUTO, FI_PROGRESS_MANUAL});
+namespace {
+
+Result<fi_progress> agree_progress(const char* attribute, int hinted, fi_progress usual,
+                                   fi_progress demanded) {
+  if (demanded != FI_PROGRESS_UNSPEC) usual = demanded;
+  if (demanded == FI_PROGRESS_MANUAL) {
+    return agree_choice(attribute, "or unavailable model", hinted, usual, {FI_PROGRESS_MANUAL});
+  }
+  return agree_choice(attribute, "model", hinted, usual, {FI_PROGRESS_AUTO, FI_PROGRESS_MANUAL});
+}
+
+}  // namespace
+
+Result<fi_progress> agree_control_progress(int hinted, fi_progress demanded) {
+  return agree_progress("control_progress", hinted, FI_PROGRESS_AUTO, demanded);
 }
 
 // No thread without a request.
-Result<fi_progress> agree_data_progress(int hinted) {
-  return agree_choice("data_progress", "model", hinted, FI_PROGRESS_MANUAL,
-                      {FI_PROGRESS_AUTO, FI_PROGRESS_MANUAL});
+Result<fi_progress> agree_data_progress(int hinted, fi_progress demanded) {
+  return agree_progress("data_progress", hinted, FI_PROGRESS_MANUAL, demanded);
 }
 
 Result<fi_resource_mgmt> agree_resource_mgmt(int hinted) {

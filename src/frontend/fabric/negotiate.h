@@ -29,24 +29,28 @@ Result<std::uint64_t> agree_context_caps(std::uint64_t hinted, std::uint64_t end
                                          std::uint64_t applicable);
 
 // Memory registration, fi_mr(3): the answer is the bits `required`, all of which must be hinted;
-// other hinted bits are cleared, as they are not needed. FI_MR_BASIC, and FI_MR_SCALABLE where
-// nothing is required, are echoed and must stand alone. Before API 1.5 nothing else may be hinted,
-// and no hint means whichever of them fits.
-Result<int> agree_mr_mode(std::uint32_t api_version, int hinted, int required);
+// other hinted bits are cleared, as they are not needed. FI_MR_BASIC, where it says all that is
+// required, and FI_MR_SCALABLE, where nothing is, are echoed and must stand alone. Before API 1.5
+// nothing else may be hinted, and no hint means whichever of them fits. Neither of the two says
+// FI_MR_LOCAL: `local_mode` tells whether the program does, by FI_LOCAL_MR in fi_info::mode.
+Result<int> agree_mr_mode(std::uint32_t api_version, int hinted, int required,
+                          bool local_mode = false);
 
-// What fi_domain(3) takes: nothing but what agree_mr_mode() answers.
-Result<int> check_mr_mode(std::uint32_t api_version, int mode, int required);
+// What fi_domain(3) takes: nothing but what agree_mr_mode() answers, for all that is required or
+// for `least` of it, which endpoints without remote accesses need.
+Result<int> check_mr_mode(std::uint32_t api_version, int mode, int required, int least = 0);
 
 // The application serialises as it says; weft takes every level and repeats it.
 Result<fi_threading> agree_threading(int hinted);
 
 // Control operations complete within their call, so both models hold; only connections come about
-// in calls that read or wait on queues of their endpoints.
-Result<fi_progress> agree_control_progress(int hinted);
+// in calls that read or wait on queues of their endpoints. A contract may demand one of them, here
+// and below: FI_PROGRESS_MANUAL cannot be raised, FI_PROGRESS_AUTO is the answer without a hint.
+Result<fi_progress> agree_control_progress(int hinted, fi_progress demanded = FI_PROGRESS_UNSPEC);
 
 // Data moves when the program polls or waits (FI_PROGRESS_MANUAL, unless it asks for more), or also
 // by a thread in the background (FI_PROGRESS_AUTO).
-Result<fi_progress> agree_data_progress(int hinted);
+Result<fi_progress> agree_data_progress(int hinted, fi_progress demanded = FI_PROGRESS_UNSPEC);
 
 // Queues are always protected, whether the hints ask for it or not.
 Result<fi_resource_mgmt> agree_resource_mgmt(int hinted);

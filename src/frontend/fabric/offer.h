@@ -57,8 +57,7 @@ inline constexpr std::uint64_t kMessageOrder =
     FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW;
 inline constexpr std::uint64_t kCompletionOrder = 0;
 
-// What regions require under the contract "map" (FI_WEFT_CONTRACT), as with most RNICs. By default
-// nothing is required.
+// What FI_MR_BASIC means, and what the contract "map" demands (FI_WEFT_CONTRACT), as most RNICs do.
 inline constexpr int kMapMrModes = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 
 // The upper bit says that the protocol is the provider's own, fi_endpoint(3).

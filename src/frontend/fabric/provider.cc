@@ -15,6 +15,7 @@
 #include "log.h"
 #include "offer.h"
 #include "params.h"
+#include "terms.h"
 
 namespace weft::fabric {
 namespace {
@@ -37,6 +38,15 @@ void forbid_layering(fi_provider& provider) {
   std::memcpy(reinterpret_cast<std::byte*>(&provider.context) + kDisableLayering, &kYes, 1);
 }
 
+// A user who chose a registration contract wants to know what does not keep it.
+void log_refusal(const Error& error) {
+  if (terms_of(*g_options).contract.empty()) {
+    log_info(FI_LOG_CORE, "getinfo: {}", error.message);
+  } else {
+    log_warning(FI_LOG_CORE, "getinfo: {}", error.message);
+  }
+}
+
 int getinfo(std::uint32_t version, const char* node, const char* service, std::uint64_t flags,
             const fi_info* hints, fi_info** info) {
   return at_c_border([&] {
@@ -44,7 +54,7 @@ int getinfo(std::uint32_t version, const char* node, const char* service, std::u
     *info = nullptr;
     Result<InfoList> found = find_info({version, node, service, flags, hints}, *g_options);
     if (!found) {
-      log_info(FI_LOG_CORE, "getinfo: {}", found.error().message);
+      log_refusal(found.error());
       return fabric_status(found.error());
     }
     *info = std::move(found).value().release();

@@ -21,7 +21,7 @@ int measure_both(AccessCall& call) {
   return sum == call.length ? 0 : -FI_EINVAL;
 }
 
-ssize_t access(Handle& ep, AccessCall& call, std::uint64_t flags,
+ssize_t access(Handle& ep, AccessCall& call, Descriptors descriptors, std::uint64_t flags,
                const fi_deferred_work* work = nullptr) noexcept {
   if (ep.core() == nullptr) [[unlikely]]
     return -FI_EOPBADSTATE;
@@ -32,7 +32,16 @@ ssize_t access(Handle& ep, AccessCall& call, std::uint64_t flags,
   if (copies && call.length > kInjectSize) [[unlikely]]
     return -FI_EMSGSIZE;
   call.fence = (flags & FI_FENCE) != 0;
-  return start_explained(ep, call, &messaging::Endpoint::access, flags, work);
+  int refusal = 0;
+  if (ep.rules() != nullptr) [[unlikely]] {
+    const bool injected = copies && call.write;
+    const Access need = call.write ? Access::kWrite : Access::kRead;
+    const Judgement judged = judge(*ep.rules(), *ep.core(), call, flags, call.length, injected,
+                                   {local_use(call.local, descriptors, need, injected)});
+    if (judged.ended) return judged.answer;
+    refusal = judged.refusal;
+  }
+  return start_explained(ep, call, &messaging::Endpoint::access, flags, work, refusal);
 }
 
 // The calls without flags that name one remote range.
@@ -57,27 +66,28 @@ struct OneRange {
   }
 };
 
-ssize_t one_range(fid_ep* fid, bool write, std::span<const LocalRange> local, fi_addr_t peer,
-                  std::uint64_t address, std::uint64_t key, void* context, RemoteData data = {}) {
+ssize_t one_range(fid_ep* fid, bool write, std::span<const LocalRange> local,
+                  Descriptors descriptors, fi_addr_t peer, std::uint64_t address, std::uint64_t key,
+                  void* context, RemoteData data = {}) {
   Handle& ep = Handle::from(fid);
   const std::uint64_t flags = ep.tx_flags;
   OneRange one(write, local, peer, address, key, data);
   one.call.report = report(ep.tx_selective(), flags, context);
-  return access(ep, one.call, flags);
+  return access(ep, one.call, descriptors, flags);
 }
 
 // The calls that reads and writes have in common; `Bytes` are void and const void.
 template <bool kWrite, class Bytes>
 struct AccessCalls {
-  static ssize_t one(fid_ep* fid, Bytes* buffer, std::size_t length, void*, fi_addr_t peer,
-                     std::uint64_t address, std::uint64_t key, void* context) {
+  static ssize_t one(fid_ep* fid, Bytes* buffer, std::size_t length, void* descriptor,
+                     fi_addr_t peer, std::uint64_t address, std::uint64_t key, void* context) {
     const LocalRange local = sge(buffer, length);
-    return one_range(fid, kWrite, {&local, 1}, peer, address, key, context);
+    return one_range(fid, kWrite, {&local, 1}, &descriptor, peer, address, key, context);
   }
 
-  static ssize_t vector(fid_ep* fid, const iovec* list, void**, std::size_t count, fi_addr_t peer,
-                        std::uint64_t address, std::uint64_t key, void* context) {
-    return one_range(fid, kWrite, sges(list, count), peer, address, key, context);
+  static ssize_t vector(fid_ep* fid, const iovec* list, void** descriptors, std::size_t count,
+                        fi_addr_t peer, std::uint64_t address, std::uint64_t key, void* context) {
+    return one_range(fid, kWrite, sges(list, count), descriptors, peer, address, key, context);
   }
 
   static ssize_t message(fid_ep* fid, const fi_msg_rma* msg, std::uint64_t flags) {
@@ -88,10 +98,11 @@ struct AccessCalls {
 using Reads = AccessCalls<false, void>;
 using Writes = AccessCalls<true, const void>;
 
-ssize_t writedata(fid_ep* fid, const void* buffer, std::size_t length, void*, std::uint64_t data,
-                  fi_addr_t peer, std::uint64_t address, std::uint64_t key, void* context) {
+ssize_t writedata(fid_ep* fid, const void* buffer, std::size_t length, void* descriptor,
+                  std::uint64_t data, fi_addr_t peer, std::uint64_t address, std::uint64_t key,
+                  void* context) {
   const LocalRange local = sge(buffer, length);
-  return one_range(fid, true, {&local, 1}, peer, address, key, context, {true, data});
+  return one_range(fid, true, {&local, 1}, &descriptor, peer, address, key, context, {true, data});
 }
 
 ssize_t inject(fid_ep* fid, const void* buffer, std::size_t length, fi_addr_t peer,
@@ -99,7 +110,7 @@ ssize_t inject(fid_ep* fid, const void* buffer, std::size_t length, fi_addr_t pe
   const LocalRange local = sge(buffer, length);
   OneRange one(true, {&local, 1}, peer, address, key, data);
   one.call.report = messaging::Report::silence();
-  return access(Handle::from(fid), one.call, 0);
+  return access(Handle::from(fid), one.call, nullptr, 0);
 }
 
 ssize_t inject_write(fid_ep* fid, const void* buffer, std::size_t length, fi_addr_t peer,
@@ -129,7 +140,7 @@ ssize_t access_memory(Handle& ep, bool write, const fi_msg_rma& msg, std::uint64
   call.local = sges(msg.msg_iov, msg.iov_count);
   call.remote = ranges(msg.rma_iov, msg.rma_iov_count);
   call.report = report(ep.tx_selective(), flags, msg.context);
-  return access(ep, call, flags, work);
+  return access(ep, call, msg.desc, flags, work);
 }
 
 fi_ops_rma* rma_operations() { return rma_table.get(); }

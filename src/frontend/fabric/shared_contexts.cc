@@ -50,6 +50,7 @@ SharedReceive::SharedReceive(Domain& domain, const fi_rx_attr& attributes, void*
   caps_ = attributes.caps != 0 ? attributes.caps : kRxCaps & ~FI_DIRECTED_RECV;
   rx_flags = attributes.op_flags;
   min_multi_receive_ = &min_multi_receive_here_;
+  rules_ = domain.transfer_rules();
   running_.receives = &queue_;
   ops = handle_operations();
   cm = no_operations<fi_ops_cm>();

@@ -6,6 +6,7 @@
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 
+#include <initializer_list>
 #include <span>
 #include <string>
 
@@ -15,6 +16,7 @@
 #include "log.h"
 #include "offer.h"
 #include "operations.h"
+#include "transfer_rules.h"
 
 namespace weft::fabric {
 
@@ -100,10 +102,41 @@ class ByDirection {
   OperationTable<Table> receive_;
 };
 
+// What became of a call that a registration contract has rules for.
+struct Judgement {
+  bool ended = false;  // with `answer`
+  ssize_t answer = 0;
+  int refusal = 0;  // for defer(): why its buffers must not be used, or 0
+};
+
+// Holds a call to the rules of its domain's contract. What must not be used is reported by `target`
+// instead of being started, unless it is put off; injected bytes need no descriptor.
+template <class Target, class Call>
+[[gnu::cold, gnu::noinline]] Judgement judge(const TransferRules& rules, Target& target,
+                                             const Call& call, std::uint64_t flags,
+                                             std::size_t length, bool injected,
+                                             std::initializer_list<LocalUse> uses) noexcept {
+  Judgement judged;
+  judged.answer = at_c_border([&]() -> ssize_t {
+    if (const int wrong = rules.check_size(length, injected)) return wrong;
+    judged.refusal = rules.check_buffers(uses);
+    judged.ended = judged.refusal != 0 && (flags & FI_TRIGGER) == 0;
+    return judged.ended ? -target.refuse(call, FI_EACCES, judged.refusal) : 0;
+  });
+  if (judged.answer != 0) judged.ended = true;
+  return judged;
+}
+
+// A use of buffers, or of none where injected bytes were copied.
+inline LocalUse local_use(std::span<const LocalRange> buffers, Descriptors descriptors, Access need,
+                          bool injected = false) {
+  return {injected ? std::span<const LocalRange>() : buffers, descriptors, need};
+}
+
 // Finishes a send: checks what all forms have in common, and sends, now or later; `work` is as in
 // deferral.h, here and below.
-inline ssize_t send(Handle& ep, messaging::SendCall& call, std::uint64_t flags,
-                    const fi_deferred_work* work = nullptr) noexcept {
+inline ssize_t send(Handle& ep, messaging::SendCall& call, Descriptors descriptors,
+                    std::uint64_t flags, const fi_deferred_work* work = nullptr) noexcept {
   if (ep.core() == nullptr) [[unlikely]]
     return -FI_EOPBADSTATE;
   if (const int wrong = measure(call.sges, call.length)) [[unlikely]]
@@ -113,8 +146,16 @@ inline ssize_t send(Handle& ep, messaging::SendCall& call, std::uint64_t flags,
     return -FI_EMSGSIZE;
   call.until_delivered = (flags & FI_DELIVERY_COMPLETE) != 0;
   call.fence = (flags & FI_FENCE) != 0;
+  int refusal = 0;
+  if (ep.rules() != nullptr) [[unlikely]] {
+    const Judgement judged =
+        judge(*ep.rules(), *ep.core(), call, flags, call.length, call.must_copy,
+              {local_use(call.sges, descriptors, Access::kSend, call.must_copy)});
+    if (judged.ended) return judged.answer;
+    refusal = judged.refusal;
+  }
   if ((flags & FI_TRIGGER) != 0) [[unlikely]]
-    return defer(ep, call, flags, work);
+    return defer(ep, call, flags, work, refusal);
   return at_c_border([&]() -> ssize_t { return -ep.core()->send(call); });
 }
 
@@ -134,24 +175,32 @@ int start_explained(messaging::Endpoint& core, Call& call,
 // The same now, or later if the flags say so.
 template <class Call>
 ssize_t start_explained(Handle& ep, Call& call, int (messaging::Endpoint::*start)(Call&),
-                        std::uint64_t flags, const fi_deferred_work* work) noexcept {
+                        std::uint64_t flags, const fi_deferred_work* work, int refusal) noexcept {
   if ((flags & FI_TRIGGER) != 0) [[unlikely]]
-    return defer(ep, call, flags, work);
+    return defer(ep, call, flags, work, refusal);
   return at_c_border([&]() -> ssize_t { return -start_explained(*ep.core(), call, start); });
 }
 
 // The same for endpoints whose messages may be lost (FI_EP_DGRAM): the buffers are free when it
 // returns. Errors besides: -FI_EMSGSIZE for more than the endpoint's limit.
-inline ssize_t send_datagram(Handle& ep, messaging::SendCall& call, std::uint64_t flags,
-                             const fi_deferred_work* work = nullptr) noexcept {
+inline ssize_t send_datagram(Handle& ep, messaging::SendCall& call, Descriptors descriptors,
+                             std::uint64_t flags, const fi_deferred_work* work = nullptr) noexcept {
   if (ep.core() == nullptr) [[unlikely]]
     return -FI_EOPBADSTATE;
   if (const int wrong = measure(call.sges, call.length)) [[unlikely]]
     return wrong;
   if (call.length > ep.max_message_size()) [[unlikely]]
     return -FI_EMSGSIZE;
+  int refusal = 0;
+  if (ep.rules() != nullptr) [[unlikely]] {
+    const bool injected = call.report.silent() || (flags & FI_INJECT) != 0;
+    const Judgement judged = judge(*ep.rules(), *ep.core(), call, flags, call.length, injected,
+                                   {local_use(call.sges, descriptors, Access::kSend, injected)});
+    if (judged.ended) return judged.answer;
+    refusal = judged.refusal;
+  }
   if ((flags & FI_TRIGGER) != 0) [[unlikely]]
-    return defer(ep, call, flags, work);
+    return defer(ep, call, flags, work, refusal);
   return at_c_border([&]() -> ssize_t {
     messaging::Endpoint& core = *ep.core();
     return -((flags & FI_MULTICAST) != 0 ? core.send_to_group(call) : core.send_datagram(call));
@@ -159,8 +208,9 @@ inline ssize_t send_datagram(Handle& ep, messaging::SendCall& call, std::uint64_
 }
 
 // Posts a receive, or peeks.
-inline ssize_t receive(Handle& ep, messaging::ReceiveCall& call, fi_addr_t source,
-                       std::uint64_t flags, const fi_deferred_work* work = nullptr) noexcept {
+inline ssize_t receive(Handle& ep, messaging::ReceiveCall& call, Descriptors descriptors,
+                       fi_addr_t source, std::uint64_t flags,
+                       const fi_deferred_work* work = nullptr) noexcept {
   if (ep.receives() == nullptr) [[unlikely]]
     return -FI_EOPBADSTATE;
   std::size_t length = 0;
@@ -172,8 +222,15 @@ inline ssize_t receive(Handle& ep, messaging::ReceiveCall& call, fi_addr_t sourc
     return wrong;
   }
   if (ep.directed()) call.source = source;
+  int refusal = 0;
+  if (ep.rules() != nullptr) [[unlikely]] {
+    const Judgement judged = judge(*ep.rules(), *ep.receives(), call, flags, 0, false,
+                                   {local_use(call.sges, descriptors, Access::kReceive)});
+    if (judged.ended) return judged.answer;
+    refusal = judged.refusal;
+  }
   if ((flags & FI_TRIGGER) != 0) [[unlikely]]
-    return defer(ep, call, flags, work);
+    return defer(ep, call, flags, work, refusal);
   return at_c_border([&]() -> ssize_t { return -ep.receives()->receive(call); });
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/registration_contract.h"
 #include "base/result.h"
 
 namespace weft {
@@ -20,12 +21,6 @@ struct Links {
   bool udp = true;  // over the network
 
   bool operator==(const Links&) const = default;
-};
-
-// What registered memory requires of programs (fi_mr(3), mr_mode).
-enum class RegistrationContract {
-  kDefault,  // nothing
-  kMap,      // virtual addresses, allocated pages and provider keys, as most RNICs do
 };
 
 // Takes one line of text for the user, without a line break.
@@ -47,7 +42,8 @@ struct Options {
   // before it holds its peers back.
   std::size_t unexpected_limit = std::size_t{1} << 30;
   Links links;
-  RegistrationContract contract = RegistrationContract::kDefault;
+  // What registered memory requires of programs (fi_mr(3)).
+  RegistrationContract contract;
   // Whether datagram endpoints receive from foreign peers (rdma_rxe, RNICs).
   bool foreign_peers = true;
   // Whether queue pairs of verbs repeat lost packets alone towards Weft's hosts; else all behind

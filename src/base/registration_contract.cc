@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What may a device demand of programs that register memory, and which provider does so?
+#include "base/registration_contract.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+namespace weft {
+namespace {
+
+struct Bit {
+  std::string_view name;
+  std::uint32_t value;
+};
+
+constexpr Bit kBits[] = {
+    {"local", kDemandLocal},
+    {"raw", kDemandRaw},
+    {"virt_addr", kDemandVirtualAddresses},
+    {"allocated", kDemandAllocated},
+    {"prov_key", kDemandProviderKeys},
+    {"mmu_notify", kDemandMmuNotify},
+    {"rma_event", kDemandRmaEvent},
+    {"endpoint", kDemandEndpoint},
+};
+
+constexpr std::uint32_t kMap = kDemandVirtualAddresses | kDemandAllocated | kDemandProviderKeys;
+constexpr std::size_t kKeyWithoutRaw = 8;  // longer keys do not fit into fi_mr_key(3)
+
+struct Row {
+  std::string_view name;
+  std::uint32_t demands;
+  std::size_t key_size;
+  std::size_t segments;
+  std::size_t regions;
+  std::size_t inject_size;
+  std::size_t message_size;
+  ProgressModel control;
+  ProgressModel data;
+};
+
+using enum ProgressModel;
+
+// The sources of the numbers: docs/design/contracts.md.
+constexpr Row kRows[] = {
+    {"default", 0, 0, 0, 0, 0, 0, kChosen, kChosen},
+    {"map", kMap, 0, 0, 0, 0, 0, kChosen, kChosen},
+    {"verbs", kMap | kDemandLocal, 4, 1, 0, 256, std::size_t{1} << 30, kAutomatic, kAutomatic},
+    {"efa", kMap | kDemandLocal, 4, 1, 0, 0, 0, kAutomatic, kAutomatic},
+    {"cxi", kDemandAllocated | kDemandProviderKeys | kDemandEndpoint, 8, 1, 100, 192,
+     (std::size_t{1} << 32) - 1, kManual, kManual},
+    {"ucx", kMap | kDemandRaw, 64, 1, 65536, 1024, 0, kAutomatic, kManual},
+};
+
+RegistrationContract contract_of(const Row& row) {
+  RegistrationContract contract;
+  contract.name = row.name;
+  contract.demands = row.demands & kEnforcedDemands;
+  const bool raw = (contract.demands & kDemandRaw) != 0;
+  contract.key_size = raw ? row.key_size : std::min(row.key_size, kKeyWithoutRaw);
+  contract.segments = row.segments;
+  contract.regions = row.regions;
+  contract.inject_size = row.inject_size;
+  contract.message_size = row.message_size;
+  contract.control = row.control;
+  contract.data = row.data;
+  return contract;
+}
+
+Result<std::uint32_t> bit_of(std::string_view word) {
+  const auto* const bit = std::ranges::find(kBits, word, &Bit::name);
+  if (bit == std::end(kBits)) {
+    return Error{EINVAL, fmt::format("'{}': neither a contract nor a bit of mr_mode", word)};
+  }
+  if ((bit->value & ~kEnforcedDemands) != 0) {
+    return Error{EINVAL, fmt::format("'{}': weft does not enforce this bit of mr_mode", word)};
+  }
+  return bit->value;
+}
+
+}  // namespace
+
+Result<RegistrationContract> RegistrationContract::parse(std::string_view text) {
+  const auto* const row = std::ranges::find(kRows, text, &Row::name);
+  if (row != std::end(kRows)) return contract_of(*row);
+  RegistrationContract contract;
+  contract.name = text;
+  for (bool more = true; more;) {
+    const std::size_t comma = text.find(',');
+    const auto bit = bit_of(text.substr(0, comma));
+    if (!bit) return bit.error();
+    contract.demands |= bit.value();
+    more = comma != std::string_view::npos;
+    if (more) text.remove_prefix(comma + 1);
+  }
+  return contract;
+}
+
+std::string RegistrationContract::known_words() {
+  std::string words;
+  for (const Row& row : kRows) words += fmt::format("{}, ", row.name);
+  words += "or a list, separated by commas, of";
+  const char* separator = " ";
+  for (const Bit& bit : kBits) {
+    if ((bit.value & ~kEnforcedDemands) != 0) continue;
+    words += fmt::format("{}{}", separator, bit.name);
+    separator = ", ";
+  }
+  return words;
+}
+
+}  // namespace weft

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Which local buffers may the operations of a domain use? fi_mr(3), FI_MR_LOCAL
+#include "local_descriptors.h"
+
+#include "memory/region_table.h"
+
+namespace weft::fabric {
+
+using memory::AccessError;
+
+// No peer uses these entries, so nothing holds them.
+LocalDescriptor::~LocalDescriptor() {
+  for (const memory::Registration& segment : segments_) static_cast<void>(table_->remove(segment));
+}
+
+Status LocalDescriptor::add(DomainId domain, const LocalRange& segment, Access rights) {
+  memory::RegionAttributes wanted;
+  wanted.domain = domain;
+  wanted.access = rights;
+  wanted.base = wanted.start = reinterpret_cast<std::uint64_t>(segment.base);
+  wanted.length = segment.length;
+  wanted.key = RegionKey{first_.v + segments_.size()};
+  const auto added = table_->add(wanted);
+  if (!added) return added.error();
+  segments_.push_back(added.value());
+  return {};
+}
+
+Result<std::unique_ptr<LocalDescriptors>> LocalDescriptors::open(device::Device& device) {
+  auto guard = memory::AccessGuard::attach(device.regions_of_users());
+  if (!guard) return guard.error();
+  return std::unique_ptr<LocalDescriptors>(new LocalDescriptors(device, std::move(guard).value()));
+}
+
+Result<std::unique_ptr<LocalDescriptor>> LocalDescriptors::add(std::span<const LocalRange> segments,
+                                                               Access rights) {
+  RegionKey first;
+  {
+    const std::lock_guard guard(mutex_);
+    first = RegionKey{last_key_ += memory::kMaxSegments};
+  }
+  auto made = std::make_unique<LocalDescriptor>(device_.regions(), first);
+  for (const LocalRange& segment : segments) {
+    if (const Status added = made->add(domain_, segment, rights); !added) return added.error();
+  }
+  return made;
+}
+
+AccessError LocalDescriptors::check(const LocalRange& buffer, const void* descriptor, Access need) {
+  if (buffer.length == 0) return AccessError::kNone;
+  const auto key = reinterpret_cast<std::uint64_t>(descriptor);
+  if (key % memory::kMaxSegments != 0) return AccessError::kUnknownKey;
+  const std::lock_guard lock(mutex_);
+  AccessError first = AccessError::kNone;
+  for (std::uint32_t i = 0; i < memory::kMaxSegments; ++i) {
+    const RemoteRange range{reinterpret_cast<std::uint64_t>(buffer.base), buffer.length,
+                            RegionKey{key + i}};
+    const AccessError error = guard_->check_and_pin({domain_, need}, need, {&range, 1}).error;
+    guard_->release();
+    if (error == AccessError::kNone) return error;
+    if (i == 0) first = error;
+    const bool elsewhere = error == AccessError::kBeforeStart || error == AccessError::kPastEnd;
+    if (!elsewhere) break;  // the last segment was looked at, or it makes no difference which
+  }
+  return first;
+}
+
+}  // namespace weft::fabric

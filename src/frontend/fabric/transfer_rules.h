@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What does the registration contract of a domain ask of its transfers?
+#pragma once
+
+#include <cstddef>
+#include <initializer_list>
+#include <span>
+
+#include "base/types.h"
+#include "local_descriptors.h"
+#include "terms.h"
+
+namespace weft::fabric {
+
+// The descriptors of a call's SGEs, in their order, or null.
+using Descriptors = void* const*;
+
+// Local buffers and the right that an operation needs on them.
+struct LocalUse {
+  std::span<const LocalRange> buffers;
+  Descriptors descriptors;
+  Access need;
+};
+
+// Rules beyond those of Weft's own offer. Any thread.
+class TransferRules {
+ public:
+  // `descriptors` (null: they are not looked at) outlives the object.
+  TransferRules(const Terms& terms, LocalDescriptors* descriptors)
+      : max_message_size_(terms.max_message_size),
+        max_inject_size_(terms.max_inject_size),
+        descriptors_(descriptors) {}
+
+  // Whether the terms have such rules.
+  static bool has_any(const Terms& terms);
+
+  // -FI_EMSGSIZE for more bytes than the contract's provider takes, else 0.
+  int check_size(std::size_t length, bool injected) const;
+
+  // Why one of the buffers must not be used so: memory::kLocalRefusal and a memory::AccessError, or
+  // 0. The first refused buffer is logged.
+  int check_buffers(std::initializer_list<LocalUse> uses) const;
+
+ private:
+  const std::size_t max_message_size_;
+  const std::size_t max_inject_size_;
+  LocalDescriptors* const descriptors_;
+};
+
+}  // namespace weft::fabric
