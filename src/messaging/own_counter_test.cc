@@ -134,6 +134,41 @@ TEST_F(OwnCounterTest, AnAbandonedOperationIsReportedAsFailed) {
   EXPECT_EQ(failed.context, &contexts[1]);
 }
 
+TEST_F(OwnCounterTest, ARefusedOperationIsReportedWithItsReason) {
+  constexpr int kReason = 17;
+  Bytes bytes(8);
+  const LocalRange sge{bytes.data(), bytes.size()};
+  SendCall call;
+  call.peer = to_two;
+  call.sges = {&sge, 1};
+  call.report.context = &contexts[0];
+  EXPECT_EQ(one.endpoint->refuse(call, EACCES, kReason), 0);
+  const Completion sent = next(one, true);
+  EXPECT_EQ(sent.context, &contexts[0]);
+  EXPECT_EQ(sent.status, CompletionStatus::kRemoteAccess);
+  EXPECT_EQ(sent.reason, kReason);
+  EXPECT_EQ(one.sends.errors(), 1u);
+  ReceiveCall receive;
+  receive.sges = {&sge, 1};
+  receive.multi = true;
+  receive.report.context = &contexts[1];
+  EXPECT_EQ(one.endpoint->receives().refuse(receive, EACCES, kReason), 0);
+  const Completion received = next(one, false);
+  EXPECT_EQ(received.context, &contexts[1]);
+  EXPECT_EQ(received.reason, kReason);
+  EXPECT_NE(received.flags & device::kMultiReceive, 0u) << "the buffer is the program's again";
+}
+
+TEST_F(OwnCounterTest, ARefusalWaitsForRoomInTheQueue) {
+  Bytes out(8);
+  while (!one.tx.full()) {
+    if (one.send(to_two, 1, out) == EAGAIN) settle();
+  }
+  SendCall call;
+  call.peer = to_two;
+  EXPECT_EQ(one.endpoint->refuse(call, EACCES, 17), EAGAIN);
+}
+
 TEST_F(OwnCounterTest, AFullQueueDoesNotHoldBackWhatHasNoEntry) {
   Bytes out(8);
   while (!one.tx.full()) {

@@ -6,8 +6,11 @@ set(matching "Matching/*:Receives/*:Order/*:Arrival/*")
 set(remote_access "RemoteAccess/*:Refusal/*")
 # What depends on the registration contract; all of it runs under each one.
 set(contracts "Regions/RegionContract.*:Contracts.*:Endpoints/Opening.*:OpeningAnswers.*")
+# Rules that hold under a contract by name.
+set(named_contracts "NamedContract.*:KeptContract.*")
+set(local_descriptors "Local/*:LocalDescriptors*:DatagramLocalDescriptors.*")
 set(crowds "ManyPeers*")
-set(datagrams "*Datagram*:Multicast.*")
+set(datagrams "*Datagram*:Multicast.*:-DatagramLocalDescriptors.*")
 set(connections "Connecting.*:Connected.*:Connection*")
 # Everything in which a second thread of the test's process takes part.
 # They are in these files, which are all that ThreadSanitizer gets.
@@ -22,4 +25,4 @@ set(waiting "Idle/*:WaitingCost*")
 # Thousands of objects: tools/ci/soak.py runs them.
 set(long "ManyEndpoints/*")
 set(objects
-  "-${operations}:${matrix}:${matching}:${remote_access}:${crowds}:${datagrams}:${connections}:${threads}:${left_alone}:${waiting}:${long}")
+  "-${operations}:${matrix}:${matching}:${remote_access}:${crowds}:${datagrams}:${connections}:${threads}:${left_alone}:${waiting}:${long}:${named_contracts}:${local_descriptors}")

@@ -2,6 +2,8 @@
 // Which local buffers may the operations of a domain use? fi_mr(3), FI_MR_LOCAL
 #include "local_descriptors.h"
 
+#include <atomic>
+
 #include "memory/region_table.h"
 
 namespace weft::fabric {
@@ -34,11 +36,9 @@ Result<std::unique_ptr<LocalDescriptors>> LocalDescriptors::open(device::Device&
 
 Result<std::unique_ptr<LocalDescriptor>> LocalDescriptors::add(std::span<const LocalRange> segments,
                                                                Access rights) {
-  RegionKey first;
-  {
-    const std::lock_guard guard(mutex_);
-    first = RegionKey{last_key_ += memory::kMaxSegments};
-  }
+  // No other domain of the process has the same one.
+  static std::atomic<std::uint64_t> next{memory::kMaxSegments};
+  const RegionKey first{next.fetch_add(memory::kMaxSegments, std::memory_order_relaxed)};
   auto made = std::make_unique<LocalDescriptor>(device_.regions(), first);
   for (const LocalRange& segment : segments) {
     if (const Status added = made->add(domain_, segment, rights); !added) return added.error();

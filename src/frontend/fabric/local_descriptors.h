@@ -25,7 +25,7 @@ class LocalDescriptor {
 
   // Error: those of RegionTable::add().
   Status add(DomainId domain, const LocalRange& segment, Access rights);
-  // What fi_mr_desc(3) returns: not null, and never used again.
+  // What fi_mr_desc(3) returns: not null, and never used again in this process.
   void* value() const { return reinterpret_cast<void*>(first_.v); }
 
  private:
@@ -56,7 +56,6 @@ class LocalDescriptors {
   device::Device& device_;
   const DomainId domain_;
   std::mutex mutex_;
-  std::uint64_t last_key_ = 0;
   const std::unique_ptr<memory::AccessGuard> guard_;
 };
 

@@ -97,7 +97,7 @@ Result<int> agree_mr_name(int hinted, int required, bool local_mode) {
     name = says_all(FI_MR_SCALABLE, required) ? FI_MR_SCALABLE : FI_MR_BASIC;
   }
   if (says_all(name, required)) return name;
-  return demanded(hinted, required & ~(name == FI_MR_BASIC ? kMapMrModes : 0));
+  return demanded(hinted, required & ~(name == FI_MR_BASIC ? kMapMrModes : 0) & ~FI_MR_LOCAL);
 }
 
 }  // namespace

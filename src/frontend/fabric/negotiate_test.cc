@@ -144,6 +144,41 @@ TEST(MrMode, BeforeApi15UnspecMeansWhatFitsAndBitsAreUnknown) {
   expect_refused(agree_mr_mode(kOld, FI_MR_VIRT_ADDR, 0));
 }
 
+TEST(MrMode, ARefusalNamesTheMissingBits) {
+  const auto refused = agree_mr_mode(kNow, kMap & ~FI_MR_ALLOCATED, kMap | FI_MR_LOCAL);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message.find("FI_MR_LOCAL, FI_MR_ALLOCATED"), std::string::npos)
+      << refused.error().message;
+}
+
+TEST(MrMode, NamesSayLocalByFiLocalMr) {
+  for (const std::uint32_t api : {kOld, kNow}) {
+    expect_answer<int>(agree_mr_mode(api, FI_MR_BASIC, kMap | FI_MR_LOCAL, true), FI_MR_BASIC);
+    expect_refused(agree_mr_mode(api, FI_MR_BASIC, kMap | FI_MR_LOCAL, false));
+    expect_answer<int>(agree_mr_mode(api, FI_MR_SCALABLE, FI_MR_LOCAL, true), FI_MR_SCALABLE);
+    expect_refused(agree_mr_mode(api, FI_MR_SCALABLE, FI_MR_LOCAL, false));
+  }
+  expect_answer<int>(agree_mr_mode(kOld, FI_MR_UNSPEC, kMap | FI_MR_LOCAL, true), FI_MR_BASIC);
+  expect_refused(agree_mr_mode(kOld, FI_MR_UNSPEC, kMap | FI_MR_LOCAL, false));
+  expect_refused(agree_mr_mode(kNow, kMap, kMap | FI_MR_LOCAL, true));
+}
+
+TEST(MrMode, BasicDoesNotSayEverything) {
+  for (const int bit : {FI_MR_RAW, FI_MR_MMU_NOTIFY, FI_MR_RMA_EVENT, FI_MR_ENDPOINT}) {
+    expect_refused(agree_mr_mode(kNow, FI_MR_BASIC, kMap | bit, true));
+    expect_refused(check_mr_mode(kNow, FI_MR_BASIC, kMap | bit));
+  }
+}
+
+TEST(MrMode, OfADomainWithoutRemoteAccessesMayBeLess) {
+  constexpr int kRequired = kMap | FI_MR_LOCAL;
+  constexpr int kLeast = FI_MR_LOCAL | FI_MR_ALLOCATED;
+  expect_answer(check_mr_mode(kNow, kLeast, kRequired, kLeast), kLeast);
+  expect_answer(check_mr_mode(kNow, kRequired, kRequired, kLeast), kRequired);
+  expect_refused(check_mr_mode(kNow, 0, kRequired, kLeast));
+  expect_refused(check_mr_mode(kNow, FI_MR_LOCAL, kRequired, kLeast));
+}
+
 TEST(MrMode, OfADomainIsOneThatIsAnswered) {
   for (const int required : {0, kMap}) {
     expect_answer(check_mr_mode(kNow, required, required), required);
@@ -179,6 +214,16 @@ TEST(Progress, DataIsManualUnlessAutoIsAskedFor) {
   expect_answer(agree_data_progress(FI_PROGRESS_MANUAL), FI_PROGRESS_MANUAL);
   expect_answer(agree_data_progress(FI_PROGRESS_AUTO), FI_PROGRESS_AUTO);
   expect_refused(agree_data_progress(3));
+}
+
+TEST(Progress, ThatAContractDemandsIsTheAnswer) {
+  for (const auto agree : {agree_control_progress, agree_data_progress}) {
+    expect_answer(agree(FI_PROGRESS_UNSPEC, FI_PROGRESS_MANUAL), FI_PROGRESS_MANUAL);
+    expect_answer(agree(FI_PROGRESS_MANUAL, FI_PROGRESS_MANUAL), FI_PROGRESS_MANUAL);
+    expect_refused(agree(FI_PROGRESS_AUTO, FI_PROGRESS_MANUAL));
+    expect_answer(agree(FI_PROGRESS_UNSPEC, FI_PROGRESS_AUTO), FI_PROGRESS_AUTO);
+    expect_answer(agree(FI_PROGRESS_MANUAL, FI_PROGRESS_AUTO), FI_PROGRESS_MANUAL);
+  }
 }
 
 TEST(ResourceManagement, IsAlwaysEnabled) {

@@ -108,6 +108,8 @@ TEST(Parameters, TheContractSaysWhatRegionsRequire) {
   EXPECT_EQ(terms_of(read_parameters(test_provider())).mr_modes, 0);
   EXPECT_EQ(modes_with("default"), 0);
   EXPECT_EQ(modes_with("map"), FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY);
+  EXPECT_EQ(modes_with("verbs"), FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY);
+  EXPECT_EQ(modes_with("local,prov_key"), FI_MR_LOCAL | FI_MR_PROV_KEY);
   EXPECT_EQ(modes_with("verbs?"), 0);
 }
 
