@@ -95,13 +95,22 @@ struct AtomicArguments {
   const fi_deferred_work* work = nullptr;  // as in deferral.h
 };
 
+ssize_t start_atomic(Handle& ep, AtomicCall& call, std::uint64_t flags,
+                     const fi_deferred_work* work, int refusal) noexcept {
+  return start_explained(ep, call, &messaging::Endpoint::atomic, flags, work, refusal);
+}
+
 // With FI_INJECT only the result needs a descriptor.
-Judgement judge_atomic(Handle& ep, const AtomicCall& call, const AtomicArguments& request) {
+[[gnu::cold, gnu::noinline]] ssize_t start_by_rules(Handle& ep, AtomicCall& call,
+                                                    const AtomicArguments& request) noexcept {
   const bool injected = call.report.silent() || (request.flags & FI_INJECT) != 0;
-  return judge(*ep.rules(), *ep.core(), call, request.flags, call.length, injected,
-               {local_use(call.operand, request.operand_descriptors, Access::kWrite, injected),
-                local_use(call.compare, request.compare_descriptors, Access::kWrite, injected),
-                local_use(call.result, request.result_descriptors, Access::kRead)});
+  return start_by_rules(
+      ep, *ep.core(), call, request.flags, request.work, start_atomic,
+      {call.length,
+       injected,
+       {local_use(call.operand, request.operand_descriptors, Access::kWrite, injected),
+        local_use(call.compare, request.compare_descriptors, Access::kWrite, injected),
+        local_use(call.result, request.result_descriptors, Access::kRead)}});
 }
 
 ssize_t start(Handle& ep, const AtomicArguments& request) noexcept {
@@ -138,14 +147,9 @@ ssize_t start(Handle& ep, const AtomicArguments& request) noexcept {
   call.peer = request.peer;
   call.fence = (request.flags & FI_FENCE) != 0;
   call.report = request.report;
-  int refusal = 0;
-  if (ep.rules() != nullptr) [[unlikely]] {
-    const Judgement judged = judge_atomic(ep, call, request);
-    if (judged.ended) return judged.answer;
-    refusal = judged.refusal;
-  }
-  return start_explained(ep, call, &messaging::Endpoint::atomic, request.flags, request.work,
-                         refusal);
+  if (ep.rules() != nullptr) [[unlikely]]
+    return start_by_rules(ep, call, request);
+  return start_atomic(ep, call, request.flags, request.work, 0);
 }
 
 // The target of a call that names one remote address: as many elements as `list` has.

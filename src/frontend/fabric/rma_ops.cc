@@ -21,6 +21,11 @@ int measure_both(AccessCall& call) {
   return sum == call.length ? 0 : -FI_EINVAL;
 }
 
+ssize_t start_access(Handle& ep, AccessCall& call, std::uint64_t flags,
+                     const fi_deferred_work* work, int refusal) noexcept {
+  return start_explained(ep, call, &messaging::Endpoint::access, flags, work, refusal);
+}
+
 ssize_t access(Handle& ep, AccessCall& call, Descriptors descriptors, std::uint64_t flags,
                const fi_deferred_work* work = nullptr) noexcept {
   if (ep.core() == nullptr) [[unlikely]]
@@ -32,16 +37,14 @@ ssize_t access(Handle& ep, AccessCall& call, Descriptors descriptors, std::uint6
   if (copies && call.length > kInjectSize) [[unlikely]]
     return -FI_EMSGSIZE;
   call.fence = (flags & FI_FENCE) != 0;
-  int refusal = 0;
   if (ep.rules() != nullptr) [[unlikely]] {
     const bool injected = copies && call.write;
     const Access need = call.write ? Access::kWrite : Access::kRead;
-    const Judgement judged = judge(*ep.rules(), *ep.core(), call, flags, call.length, injected,
-                                   {local_use(call.local, descriptors, need, injected)});
-    if (judged.ended) return judged.answer;
-    refusal = judged.refusal;
+    return start_by_rules(
+        ep, *ep.core(), call, flags, work, start_access,
+        {call.length, injected, {local_use(call.local, descriptors, need, injected)}});
   }
-  return start_explained(ep, call, &messaging::Endpoint::access, flags, work, refusal);
+  return start_access(ep, call, flags, work, 0);
 }
 
 // The calls without flags that name one remote range.
@@ -66,9 +69,12 @@ struct OneRange {
   }
 };
 
-ssize_t one_range(fid_ep* fid, bool write, std::span<const LocalRange> local,
-                  Descriptors descriptors, fi_addr_t peer, std::uint64_t address, std::uint64_t key,
-                  void* context, RemoteData data = {}) {
+// Inlined: so many arguments would go over the stack.
+[[gnu::always_inline]] inline ssize_t one_range(fid_ep* fid, bool write,
+                                                std::span<const LocalRange> local,
+                                                Descriptors descriptors, fi_addr_t peer,
+                                                std::uint64_t address, std::uint64_t key,
+                                                void* context, RemoteData data = {}) {
   Handle& ep = Handle::from(fid);
   const std::uint64_t flags = ep.tx_flags;
   OneRange one(write, local, peer, address, key, data);

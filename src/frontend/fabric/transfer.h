@@ -102,29 +102,34 @@ class ByDirection {
   OperationTable<Table> receive_;
 };
 
-// What became of a call that a registration contract has rules for.
-struct Judgement {
-  bool ended = false;  // with `answer`
-  ssize_t answer = 0;
-  int refusal = 0;  // for defer(): why its buffers must not be used, or 0
+// Starts a call that was checked, now or later. `refusal` is 0 or says why that call, which is put
+// off, must not be carried out (deferral.h); `work` is as there, here and below.
+template <class Call>
+using Start = ssize_t (*)(Handle& ep, Call& call, std::uint64_t flags, const fi_deferred_work* work,
+                          int refusal) noexcept;
+
+// What may be used how, by a call of `length` bytes; injected bytes are copied.
+struct LocalUses {
+  std::size_t length;
+  bool injected;
+  std::initializer_list<LocalUse> list;
 };
 
-// Holds a call to the rules of its domain's contract. What must not be used is reported by `target`
-// instead of being started, unless it is put off; injected bytes need no descriptor.
+// Holds a call to the rules of its domain's contract. A call with buffers that must not be used is
+// reported by `target` instead of being started, unless it is put off. Kept out of the way of calls
+// that have no such rules.
 template <class Target, class Call>
-[[gnu::cold, gnu::noinline]] Judgement judge(const TransferRules& rules, Target& target,
-                                             const Call& call, std::uint64_t flags,
-                                             std::size_t length, bool injected,
-                                             std::initializer_list<LocalUse> uses) noexcept {
-  Judgement judged;
-  judged.answer = at_c_border([&]() -> ssize_t {
-    if (const int wrong = rules.check_size(length, injected)) return wrong;
-    judged.refusal = rules.check_buffers(uses);
-    judged.ended = judged.refusal != 0 && (flags & FI_TRIGGER) == 0;
-    return judged.ended ? -target.refuse(call, FI_EACCES, judged.refusal) : 0;
+[[gnu::cold, gnu::noinline]] ssize_t start_by_rules(Handle& ep, Target& target, Call& call,
+                                                    std::uint64_t flags,
+                                                    const fi_deferred_work* work, Start<Call> start,
+                                                    const LocalUses& uses) noexcept {
+  return at_c_border([&]() -> ssize_t {
+    if (const int wrong = ep.rules()->check_size(uses.length, uses.injected)) return wrong;
+    const int refusal = ep.rules()->check_buffers(uses.list);
+    const bool now = (flags & FI_TRIGGER) == 0;
+    if (refusal != 0 && now) return -target.refuse(call, FI_EACCES, refusal);
+    return start(ep, call, flags, work, refusal);
   });
-  if (judged.answer != 0) judged.ended = true;
-  return judged;
 }
 
 // A use of buffers, or of none where injected bytes were copied.
@@ -133,8 +138,14 @@ inline LocalUse local_use(std::span<const LocalRange> buffers, Descriptors descr
   return {injected ? std::span<const LocalRange>() : buffers, descriptors, need};
 }
 
-// Finishes a send: checks what all forms have in common, and sends, now or later; `work` is as in
-// deferral.h, here and below.
+inline ssize_t start_send(Handle& ep, messaging::SendCall& call, std::uint64_t flags,
+                          const fi_deferred_work* work, int refusal) noexcept {
+  if ((flags & FI_TRIGGER) != 0) [[unlikely]]
+    return defer(ep, call, flags, work, refusal);
+  return at_c_border([&]() -> ssize_t { return -ep.core()->send(call); });
+}
+
+// Finishes a send: checks what all forms have in common, and sends, now or later.
 inline ssize_t send(Handle& ep, messaging::SendCall& call, Descriptors descriptors,
                     std::uint64_t flags, const fi_deferred_work* work = nullptr) noexcept {
   if (ep.core() == nullptr) [[unlikely]]
@@ -146,17 +157,13 @@ inline ssize_t send(Handle& ep, messaging::SendCall& call, Descriptors descripto
     return -FI_EMSGSIZE;
   call.until_delivered = (flags & FI_DELIVERY_COMPLETE) != 0;
   call.fence = (flags & FI_FENCE) != 0;
-  int refusal = 0;
   if (ep.rules() != nullptr) [[unlikely]] {
-    const Judgement judged =
-        judge(*ep.rules(), *ep.core(), call, flags, call.length, call.must_copy,
-              {local_use(call.sges, descriptors, Access::kSend, call.must_copy)});
-    if (judged.ended) return judged.answer;
-    refusal = judged.refusal;
+    return start_by_rules(ep, *ep.core(), call, flags, work, start_send,
+                          {call.length,
+                           call.must_copy,
+                           {local_use(call.sges, descriptors, Access::kSend, call.must_copy)}});
   }
-  if ((flags & FI_TRIGGER) != 0) [[unlikely]]
-    return defer(ep, call, flags, work, refusal);
-  return at_c_border([&]() -> ssize_t { return -ep.core()->send(call); });
+  return start_send(ep, call, flags, work, 0);
 }
 
 // Starts an operation that its target may refuse, and logs the reason if it does. Returns what
@@ -181,6 +188,16 @@ ssize_t start_explained(Handle& ep, Call& call, int (messaging::Endpoint::*start
   return at_c_border([&]() -> ssize_t { return -start_explained(*ep.core(), call, start); });
 }
 
+inline ssize_t start_datagram(Handle& ep, messaging::SendCall& call, std::uint64_t flags,
+                              const fi_deferred_work* work, int refusal) noexcept {
+  if ((flags & FI_TRIGGER) != 0) [[unlikely]]
+    return defer(ep, call, flags, work, refusal);
+  return at_c_border([&]() -> ssize_t {
+    messaging::Endpoint& core = *ep.core();
+    return -((flags & FI_MULTICAST) != 0 ? core.send_to_group(call) : core.send_datagram(call));
+  });
+}
+
 // The same for endpoints whose messages may be lost (FI_EP_DGRAM): the buffers are free when it
 // returns. Errors besides: -FI_EMSGSIZE for more than the endpoint's limit.
 inline ssize_t send_datagram(Handle& ep, messaging::SendCall& call, Descriptors descriptors,
@@ -191,20 +208,20 @@ inline ssize_t send_datagram(Handle& ep, messaging::SendCall& call, Descriptors 
     return wrong;
   if (call.length > ep.max_message_size()) [[unlikely]]
     return -FI_EMSGSIZE;
-  int refusal = 0;
   if (ep.rules() != nullptr) [[unlikely]] {
     const bool injected = call.report.silent() || (flags & FI_INJECT) != 0;
-    const Judgement judged = judge(*ep.rules(), *ep.core(), call, flags, call.length, injected,
-                                   {local_use(call.sges, descriptors, Access::kSend, injected)});
-    if (judged.ended) return judged.answer;
-    refusal = judged.refusal;
+    return start_by_rules(
+        ep, *ep.core(), call, flags, work, start_datagram,
+        {call.length, injected, {local_use(call.sges, descriptors, Access::kSend, injected)}});
   }
+  return start_datagram(ep, call, flags, work, 0);
+}
+
+inline ssize_t start_receive(Handle& ep, messaging::ReceiveCall& call, std::uint64_t flags,
+                             const fi_deferred_work* work, int refusal) noexcept {
   if ((flags & FI_TRIGGER) != 0) [[unlikely]]
     return defer(ep, call, flags, work, refusal);
-  return at_c_border([&]() -> ssize_t {
-    messaging::Endpoint& core = *ep.core();
-    return -((flags & FI_MULTICAST) != 0 ? core.send_to_group(call) : core.send_datagram(call));
-  });
+  return at_c_border([&]() -> ssize_t { return -ep.receives()->receive(call); });
 }
 
 // Posts a receive, or peeks.
@@ -222,16 +239,11 @@ inline ssize_t receive(Handle& ep, messaging::ReceiveCall& call, Descriptors des
     return wrong;
   }
   if (ep.directed()) call.source = source;
-  int refusal = 0;
   if (ep.rules() != nullptr) [[unlikely]] {
-    const Judgement judged = judge(*ep.rules(), *ep.receives(), call, flags, 0, false,
-                                   {local_use(call.sges, descriptors, Access::kReceive)});
-    if (judged.ended) return judged.answer;
-    refusal = judged.refusal;
+    return start_by_rules(ep, *ep.receives(), call, flags, work, start_receive,
+                          {0, false, {local_use(call.sges, descriptors, Access::kReceive)}});
   }
-  if ((flags & FI_TRIGGER) != 0) [[unlikely]]
-    return defer(ep, call, flags, work, refusal);
-  return at_c_border([&]() -> ssize_t { return -ep.receives()->receive(call); });
+  return start_receive(ep, call, flags, work, 0);
 }
 
 }  // namespace weft::fabric
