@@ -65,6 +65,7 @@ struct Port::Parts {
     box.address = address;
     box.domain = setup.domain;
     box.served = setup.served;
+    box.number = setup.number;
     box.table = device->regions().name();
     box.counts_access = (setup.count_remote_reads ? shm::kCountsReads : 0) |
                         (setup.count_remote_writes ? shm::kCountsWrites : 0);
@@ -142,6 +143,7 @@ struct Port::Parts {
     wanted.name = setup.name;
     wanted.domain = setup.domain;
     wanted.served = setup.served;
+    wanted.number = setup.number;
     wanted.regions = device->regions_of_users();
     wanted.counts_reads = setup.count_remote_reads;
     wanted.counts_writes = setup.count_remote_writes;

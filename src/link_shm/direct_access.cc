@@ -17,7 +17,11 @@ namespace weft::shm {
 using link::Outcome;
 
 DirectAccess::DirectAccess(PeerSlot& slot, RingWriter& ring)
-    : slot_(slot), ring_(ring), domain_{slot.mailbox().domain}, served_(slot.mailbox().served) {}
+    : slot_(slot),
+      ring_(ring),
+      domain_{slot.mailbox().domain},
+      served_(slot.mailbox().served),
+      endpoint_(slot.mailbox().endpoint) {}
 
 Result<std::shared_ptr<memory::RegionTableView>> DirectAccess::open_table() const {
   const Sender& sender = slot_.sender();
@@ -51,7 +55,8 @@ Outcome DirectAccess::pin(Access served, Access need, std::span<const RemoteRang
       return Outcome::failed(slot_.owner().holds_lock() ? attached.error().code : ECONNRESET);
     }
   }
-  const memory::Grant grant = table_->check_and_pin({domain_, served}, need, ranges, element);
+  const memory::Grant grant =
+      table_->check_and_pin({domain_, served, endpoint_}, need, ranges, element);
   if (grant.ok()) {
     targets = grant.segments;
     // A cell to tell of it, and one more that OneSided counts on.

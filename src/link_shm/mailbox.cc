@@ -37,7 +37,7 @@ Mailbox::Mailbox(const MailboxOptions& options, os::SharedFilePtr file, os::Mapp
       sources_(file_),
       rendezvous_receiver_(waker_),
       mads_(header_memory_, options.on_mad),
-      assisted_(options.regions, options.domain, options.served) {
+      assisted_(options.regions, options.domain, options.served, options.number) {
   sender_.directory = options.directory;
   sender_.waker = &waker_;
   sender_.service = options.service;
@@ -60,6 +60,7 @@ Result<std::unique_ptr<Mailbox>> Mailbox::create(const MailboxOptions& options) 
   header.version = kMailboxVersion;
   header.domain = options.domain.v;
   header.served = options.served;
+  header.endpoint = options.number;
   header.service = options.service;
   header.takes_mads = takes_mads ? 1 : 0;
   header.owner_raises_barriers = os::can_raise_remote_barriers();

@@ -32,9 +32,13 @@ const char* describe(AccessError error) {
     case AccessError::kSplitElement:
       return "an element of the atomic operation lies in two segments of the region";
     case AccessError::kDisabled:
-      return "the region is not enabled, or not refreshed";
+      return "the region is not enabled, or is being refreshed";
     case AccessError::kOtherBinding:
       return "the region is bound to another endpoint";
+    case AccessError::kNotRefreshed:
+      return "memory of the range is not refreshed";
+    case AccessError::kNotMapped:
+      return "the key is not mapped";
   }
   return "unknown refusal";
 }
@@ -56,6 +60,8 @@ const char* describe_local(AccessError error) {
     case AccessError::kSplitElement:
     case AccessError::kDisabled:
     case AccessError::kOtherBinding:
+    case AccessError::kNotRefreshed:
+    case AccessError::kNotMapped:
       break;
   }
   return describe(error);
@@ -117,29 +123,34 @@ AccessGuard::~AccessGuard() {
   table_->memory_->file().disclaim(kUserLock + record_);
 }
 
+// The owner closes a region by an odd sequence, and changes it by another even one; then comes a
+// barrier here, then a look at the hazards.
 bool AccessGuard::read_slot(std::uint32_t number, DomainId domain, RegionKey key,
                             std::size_t hazard, Found& found) {
+  constexpr int kTries = 100;  // an owner that changes it more often than this is not in order
   const RegionSlot& slot = slots_[number];
-  const std::uint32_t sequence = slot.sequence.load(std::memory_order_acquire);
-  if (sequence % 2 != 0 || slot.key.load(std::memory_order_relaxed) != key.v ||
-      slot.domain.load(std::memory_order_relaxed) != domain.v) {
-    return false;
+  for (int i = 0; i < kTries; ++i) {
+    const std::uint32_t sequence = slot.sequence.load(std::memory_order_acquire);
+    if (sequence % 2 != 0 || slot.key.load(std::memory_order_relaxed) != key.v ||
+        slot.domain.load(std::memory_order_relaxed) != domain.v) {
+      return false;
+    }
+    found.access = static_cast<Access>(slot.access.load(std::memory_order_relaxed));
+    found.base = slot.base.load(std::memory_order_relaxed);
+    found.length = slot.length.load(std::memory_order_relaxed);
+    found.start = slot.start.load(std::memory_order_relaxed);
+    found.next = slot.next.load(std::memory_order_relaxed);
+    found.binding = slot.binding.load(std::memory_order_relaxed);
+    mine_.hazards[hazard].store(number + 1, std::memory_order_release);
+    if (must_fence_) {
+      std::atomic_thread_fence(std::memory_order_seq_cst);
+    } else {
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+    }
+    if (slot.sequence.load(std::memory_order_acquire) == sequence) [[likely]]
+      return true;
+    mine_.hazards[hazard].store(0, std::memory_order_release);
   }
-  found.access = static_cast<Access>(slot.access.load(std::memory_order_relaxed));
-  found.base = slot.base.load(std::memory_order_relaxed);
-  found.length = slot.length.load(std::memory_order_relaxed);
-  found.start = slot.start.load(std::memory_order_relaxed);
-  found.next = slot.next.load(std::memory_order_relaxed);
-  found.binding = slot.binding.load(std::memory_order_relaxed);
-  mine_.hazards[hazard].store(number + 1, std::memory_order_release);
-  // The owner closes a region by an odd sequence, then a barrier here, then a look at the hazards.
-  if (must_fence_) {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-  } else {
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-  }
-  if (slot.sequence.load(std::memory_order_acquire) == sequence) return true;
-  mine_.hazards[hazard].store(0, std::memory_order_release);
   return false;
 }
 
@@ -176,6 +187,14 @@ bool AccessGuard::find(DomainId domain, RegionKey key, std::size_t hazard, Found
   return false;
 }
 
+// The rule that forbids every access to a region, whatever its range.
+AccessError AccessGuard::refusal_of(const Found& found, const Through& through) {
+  if ((static_cast<std::uint32_t>(found.access) & kRegionDisabled) != 0)
+    return AccessError::kDisabled;
+  const bool elsewhere = found.binding != 0 && found.binding != through.endpoint;
+  return elsewhere ? AccessError::kOtherBinding : AccessError::kNone;
+}
+
 AccessError AccessGuard::check_and_pin_one(const Through& through, Access need,
                                            const RemoteRange& range, std::size_t hazard,
                                            std::size_t element) {
@@ -183,20 +202,22 @@ AccessError AccessGuard::check_and_pin_one(const Through& through, Access need,
   const bool known = find(through.domain, range.key, hazard, found);
   if (range.length == 0) {
     grant(0, 0);
-    if (known && includes(found.access, need)) note_for_report(found, need, range.key);
+    const bool usable = known && refusal_of(found, through) == AccessError::kNone;
+    if (usable && includes(found.access, need)) note_for_report(found, need, range.key);
     return AccessError::kNone;
   }
   if (!known) return AccessError::kUnknownKey;
   refused_ = found;
-  if ((static_cast<std::uint32_t>(found.access) & kRegionStates) != 0)
-    return AccessError::kDisabled;
-  if (found.binding != 0 && found.binding != through.endpoint) return AccessError::kOtherBinding;
+  const AccessError closed = refusal_of(found, through);
+  if (closed != AccessError::kNone) return closed;
   if (!includes(found.access, need)) return AccessError::kNoRight;
   if (range.address + (range.length - 1) < range.address) return AccessError::kWraps;
   if (range.address < found.start) return AccessError::kBeforeStart;
   const std::uint64_t offset = range.address - found.start;
   if (offset > found.length || range.length > found.length - offset) return AccessError::kPastEnd;
-  if (found.next == 0) [[likely]] {
+  const std::uint32_t has_parts =
+      found.next | (static_cast<std::uint32_t>(found.access) & kPartNotRefreshed);
+  if (has_parts == 0) [[likely]] {
     grant(found.base + offset, range.length);
   } else if (const auto error = walk_segments(offset, range.length, element);
              error != AccessError::kNone) {
@@ -212,19 +233,26 @@ void AccessGuard::grant(std::uint64_t base, std::uint64_t length) {
   granted_[granted_count_++] = {reinterpret_cast<void*>(base), length};
 }
 
-// The region is pinned: its segments stay as they are.
+// The region is pinned: its segments stay as they are. Bytes that are not refreshed end the walk,
+// and open parts of a segment have such bytes between them: so there is a grant for each segment.
 AccessError AccessGuard::walk_segments(std::uint64_t offset, std::uint64_t length,
                                        std::size_t element) {
   const RegionSlot* slot = &slots_[last_slot_];
-  for (std::uint32_t i = 0; i < kMaxSegments; ++i) {
+  const std::size_t most = granted_count_ + kMaxSegments;
+  bool split = false;  // an element goes on in the next part
+  for (std::uint32_t i = 0; i < kMaxParts; ++i) {
     const std::uint64_t segment = slot->segment.load(std::memory_order_relaxed);
     const std::uint64_t base = slot->base.load(std::memory_order_relaxed);
     const std::uint64_t part = std::min(segment - std::min(offset, segment), length);
     if (part != 0) {
+      const std::uint32_t states = slot->access.load(std::memory_order_relaxed);
+      if ((states & kPartNotRefreshed) != 0) return AccessError::kNotRefreshed;
+      if (split) return AccessError::kSplitElement;
+      if (granted_count_ == most) break;
       grant(base + offset, part);
       length -= part;
       if (length == 0) return AccessError::kNone;
-      if (part % element != 0) return AccessError::kSplitElement;
+      split = part % element != 0;
     }
     offset -= std::min(offset, segment);
     const std::uint32_t next = slot->next.load(std::memory_order_relaxed);
@@ -275,7 +303,7 @@ std::uint32_t AccessGuard::shift_of(std::uint64_t address, std::uint64_t length)
 std::uint32_t AccessGuard::find_shift(RegionSlot& region) const {
   std::uint32_t shift = 0;
   const RegionSlot* slot = &region;
-  for (std::uint32_t i = 0; i < kMaxSegments; ++i) {
+  for (std::uint32_t i = 0; i < kMaxParts; ++i) {
     const std::uint64_t length = slot->segment.load(std::memory_order_relaxed);
     const std::uint32_t here =
         length == 0 ? shift : shift_of(slot->base.load(std::memory_order_relaxed), length);

@@ -147,10 +147,11 @@ TEST_F(LocalAccessTest, ARegionCanChangeUnderItsKey) {
 TEST_F(LocalAccessTest, NoAccessIsAllowedWhileARegionIsDisabled) {
   const std::uint32_t key = add(buffer_.data(), 100, kLocalRead);
   const work::Segment list[] = {part(0, 10, key)};
-  table_->set_state(last_, kRegionDisabled, true);
-  EXPECT_FALSE(gathers(list, 0, 10));
-  EXPECT_EQ(access_->gather_error(), AccessError::kDisabled);
-  table_->set_state(last_, kRegionDisabled, false);
+  const auto while_disabled = [&](RegionParts&) {
+    EXPECT_FALSE(gathers(list, 0, 10));
+    EXPECT_EQ(access_->gather_error(), AccessError::kDisabled);
+  };
+  EXPECT_TRUE(table_->refresh(last_, while_disabled).ok());
   EXPECT_TRUE(gathers(list, 0, 10));
 }
 

@@ -126,11 +126,12 @@ Result<std::uint32_t> RegionTable::take_slot() {
 }
 
 void RegionTable::store_segment(std::uint32_t slot_number, std::uint64_t base, std::uint64_t length,
-                                std::uint32_t next) const {
+                                std::uint32_t next, std::uint32_t states) const {
   for (RegionSlot* to : {&slot(slot_number), &memory_->shown_slots()[slot_number]}) {
     to->base.store(base, std::memory_order_relaxed);
     to->segment.store(length, std::memory_order_relaxed);
     to->next.store(next, std::memory_order_relaxed);
+    to->access.store(states, std::memory_order_relaxed);
   }
 }
 
@@ -243,7 +244,9 @@ void RegionTable::fill(RegionSlot& fresh, const RegionAttributes& attributes, Re
   fresh.length.store(size, std::memory_order_relaxed);
   fresh.start.store(attributes.start, std::memory_order_relaxed);
   fresh.binding.store(attributes.binding, std::memory_order_relaxed);
-  fresh.access.store(static_cast<std::uint32_t>(attributes.access), std::memory_order_relaxed);
+  fresh.access.store(
+      static_cast<std::uint32_t>(attributes.access) | (attributes.disabled ? kRegionDisabled : 0),
+      std::memory_order_relaxed);
   fresh.sequence.store(fresh.sequence.load(std::memory_order_relaxed) + 1,
                        std::memory_order_release);
 }
@@ -294,15 +297,97 @@ Status RegionTable::replace(const Registration& registration, const RegionAttrib
   return {};
 }
 
-void RegionTable::set_state(const Registration& registration, std::uint32_t state, bool holds) {
-  auto& access = slot(registration.slot).access;
+void RegionTable::enable(const Registration& registration, std::uint32_t binding) {
+  RegionSlot& enabled = slot(registration.slot);
   const std::lock_guard guard(mutex_);
-  if (holds) {
-    access.fetch_or(state, std::memory_order_release);
-  } else {
-    access.fetch_and(~state, std::memory_order_release);
-  }
+  enabled.binding.store(binding, std::memory_order_relaxed);
+  enabled.access.fetch_and(~kRegionDisabled, std::memory_order_relaxed);
+  enabled.sequence.fetch_add(2, std::memory_order_seq_cst);
   publish(registration.slot);
+}
+
+// Disables a region; false when it was before. By the changed sequence users that are in the middle
+// of a check begin again.
+bool RegionTable::suspend(std::uint32_t slot_number) {
+  RegionSlot& suspended = slot(slot_number);
+  const std::lock_guard guard(mutex_);
+  const std::uint32_t before =
+      suspended.access.fetch_or(kRegionDisabled, std::memory_order_relaxed);
+  suspended.sequence.fetch_add(2, std::memory_order_seq_cst);
+  publish(slot_number);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  return (before & kRegionDisabled) == 0;
+}
+
+RegionParts RegionTable::parts_of(const Registration& registration) const {
+  RegionParts parts;
+  for (std::uint32_t next = registration.slot + 1; next != 0;) {
+    const RegionSlot& part = slot(next - 1);
+    const std::uint32_t states = part.access.load(std::memory_order_relaxed);
+    parts.push_back({part.base.load(std::memory_order_relaxed),
+                     part.segment.load(std::memory_order_relaxed),
+                     (states & kPartNotRefreshed) != 0});
+    next = part.next.load(std::memory_order_relaxed);
+  }
+  return parts;
+}
+
+// The region is disabled, and no user has it pinned.
+Status RegionTable::store_parts(std::uint32_t first, const RegionParts& parts) {
+  if (parts.size() > kMaxParts) {
+    return Error{ENOSPC, std::to_string(parts.size()) +
+                             " parts, open or not refreshed: the most of a region is " +
+                             std::to_string(kMaxParts)};
+  }
+  const std::lock_guard guard(mutex_);
+  const auto states = [](const RegionPart& part) { return part.closed ? kPartNotRefreshed : 0; };
+  std::uint32_t next = 0;
+  for (std::size_t left = parts.size(); --left != 0;) {
+    const Result<std::uint32_t> number = take_slot();
+    if (!number) {
+      free_slots(next);
+      return number.error();
+    }
+    const RegionPart& part = parts[left];
+    store_segment(number.value(), part.base, part.length, next, states(part));
+    next = number.value() + 1;
+  }
+  const RegionSlot& region = slot(first);
+  free_slots(region.next.load(std::memory_order_relaxed));
+  const std::uint32_t access = region.access.load(std::memory_order_relaxed) & ~kPartNotRefreshed;
+  store_segment(first, parts[0].base, parts[0].length, next, access | states(parts[0]));
+  return {};
+}
+
+// Other pages may have other numbers (page_numbers.h).
+void RegionTable::resume(std::uint32_t slot_number, bool enabled) {
+  RegionSlot& resumed = slot(slot_number);
+  const std::lock_guard guard(mutex_);
+  resumed.shift.store(0, std::memory_order_relaxed);
+  if (enabled) resumed.access.fetch_and(~kRegionDisabled, std::memory_order_relaxed);
+  resumed.sequence.fetch_add(2, std::memory_order_seq_cst);
+  publish(slot_number);
+}
+
+Status RegionTable::refresh(const Registration& registration,
+                            const std::function<void(RegionParts&)>& reread, int timeout_ms) {
+  if (file().inherited()) return Error{EPERM, "the region is the parent's"};
+  struct Suspension {
+    Suspension(RegionTable& its_table, std::uint32_t its_slot)
+        : table(its_table), slot(its_slot), enabled(table.suspend(slot)) {}
+    ~Suspension() { table.resume(slot, enabled); }
+    RegionTable& table;
+    const std::uint32_t slot;
+    const bool enabled;
+  };
+  const Suspension suspension(*this, registration.slot);
+  if (!wait_until_unused(registration.slot, timeout_ms)) {
+    return Error{EBUSY, "a stopped peer is in the middle of a copy to or from the region"};
+  }
+  if (!reread) return {};
+  RegionParts parts = parts_of(registration);
+  reread(parts);
+  return store_parts(registration.slot, parts);
 }
 
 void RegionTable::report_accesses(const Registration& registration, Access access) {

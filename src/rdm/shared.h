@@ -51,7 +51,7 @@ struct Shared {
         options(chosen),
         me(self),
         stats(counters),
-        memory(chosen.regions, chosen.domain, chosen.served),
+        memory(chosen.regions, chosen.domain, chosen.served, chosen.number),
         packet_memory(chosen.packet_memory),
         message_memory(chosen.message_memory) {}
 

@@ -295,7 +295,9 @@ Bytes record(const capture::Record& header, std::string_view bytes) {
 TEST(Reasons, StandInTheUsersTable) {
   const std::string reasons =
       text_of(std::filesystem::path(WEFT_FORMATS) / ".." / "user" / "reasons.md");
-  for (int i = 1; i <= static_cast<int>(memory::kLastAccessError); ++i) {
+  std::vector<int> all{static_cast<int>(memory::AccessError::kNotMapped)};
+  for (int i = 1; i <= static_cast<int>(memory::kLastAccessError); ++i) all.push_back(i);
+  for (const int i : all) {
     const int number = device::kRefusals + i;
     const std::string row = fmt::format("| {} | {} |", number, device::refusal_text(number));
     EXPECT_NE(reasons.find(row), std::string::npos) << row;

@@ -33,7 +33,8 @@ class Device;
 struct PortSetup {
   os::SocketAddress name;  // by which peers know the endpoint
   DomainId domain;
-  ServedAccess served;  // what peers may do to the regions of the domain through this port
+  ServedAccess served;       // what peers may do to the regions of the domain through this port
+  std::uint32_t number = 0;  // of the endpoint, which regions may be bound to; 0: none are
   bool count_remote_reads = false;  // arrivals tell of accesses by peers (FI_RMA_EVENT)
   bool count_remote_writes = false;
   link::Service service = link::Service::kReliableDatagram;

@@ -38,7 +38,8 @@ class DirectAccess {
   PeerSlot& slot_;
   RingWriter& ring_;
   const DomainId domain_;
-  const ServedAccess served_;  // by the peer's endpoint
+  const ServedAccess served_;     // by the peer's endpoint
+  const std::uint32_t endpoint_;  // its number
   std::unique_ptr<memory::AccessGuard> table_;
 };
 

@@ -33,8 +33,8 @@
 namespace weft::shm {
 
 inline constexpr std::uint64_t kMailboxMagic = 0x574546544d425831;  // "WEFTMBX1"
-inline constexpr std::uint32_t kMailboxVersion = 11;
-static_assert(memory::kTableVersion == 7, "senders use the owner's table: number both anew");
+inline constexpr std::uint32_t kMailboxVersion = 12;
+static_assert(memory::kTableVersion == 8, "senders use the owner's table: number both anew");
 inline constexpr std::uint32_t kSlots = 4096;  // peers that can send to one endpoint at a time
 inline constexpr std::uint32_t kInlineBytes = 104;
 
@@ -67,6 +67,7 @@ struct MailboxHeader {
   std::atomic<std::uint32_t> first_free;
   std::uint32_t takes_mads;           // 0: the file has no MadCells, and nothing reads them
   std::atomic<std::uint32_t> closed;  // by the owner: it is gone in good order
+  std::uint32_t endpoint;             // its number, which regions may be bound to; 0: none are
   // While the owner sleeps, the number of that sleep; else 0. A sender that finds it set rings the
   // bell and then clears it, if it is still the same.
   alignas(kCacheLine) std::atomic<std::uint32_t> asleep;

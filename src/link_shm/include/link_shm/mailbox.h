@@ -33,6 +33,7 @@ struct MailboxOptions {
   std::shared_ptr<memory::RegionTableView> regions = nullptr;
   link::Service service = link::Service::kReliableDatagram;
   ServedAccess served = {};  // what peers may do to regions through this endpoint
+  std::uint32_t number = 0;  // of this endpoint (memory::Through)
   // Called for each management datagram, within poll(); without it none is taken.
   MadSink on_mad = {};
   // Properties of flows: the address by which peers know the endpoint, the eager limit and the

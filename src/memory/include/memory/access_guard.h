@@ -25,10 +25,13 @@ enum class AccessError : int {
   kTooMany = 6,        // more than kHazards ranges in one operation
   kNotServed = 7,      // the target's endpoint was not opened for such accesses
   kSplitElement = 8,   // an element of an atomic operation lies in two segments
-  kDisabled = 9,       // the region is not enabled, or not refreshed, yet
+  kDisabled = 9,       // the region is not enabled yet, or is being refreshed
   kOtherBinding = 10,  // the region is bound to another endpoint or queue pair
+  kNotRefreshed = 11,  // bytes of the range were not mapped when they were last looked at
+  // From here on reasons of initiators, which no packet carries.
+  kNotMapped = 32,  // the program has not mapped the key (fi_mr_map_raw(3))
 };
-inline constexpr AccessError kLastAccessError = AccessError::kOtherBinding;
+inline constexpr AccessError kLastAccessError = AccessError::kNotRefreshed;  // of a target
 
 // A sentence for the refusal, for logs and fi_cq_strerror(3).
 const char* describe(AccessError refusal);
@@ -140,6 +143,7 @@ class AccessGuard {
     std::uint32_t next = 0;
     std::uint32_t binding = 0;
   };
+  static AccessError refusal_of(const Found& found, const Through& through);
   AccessError check_and_pin_one(const Through& through, Access need, const RemoteRange& range,
                                 std::size_t hazard, std::size_t element);
   AccessError walk_segments(std::uint64_t offset, std::uint64_t length, std::size_t element);

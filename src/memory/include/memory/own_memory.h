@@ -26,10 +26,10 @@ struct Accessed {
 // The regions of one domain, through one endpoint. Used by one thread at a time.
 class OwnMemory {
  public:
-  // `table` is that of this process.
+  // `table` is that of this process; `endpoint` is the number that regions may be bound to.
   OwnMemory(std::shared_ptr<RegionTableView> table, DomainId domain,
-            const ServedAccess& served = {})
-      : table_(std::move(table)), domain_(domain), served_(served) {}
+            const ServedAccess& served = {}, std::uint32_t endpoint = 0)
+      : table_(std::move(table)), domain_(domain), served_(served), endpoint_(endpoint) {}
   // The same through a guard that others use, too, and that outlives it: release() before another
   // one uses the guard.
   OwnMemory(AccessGuard& guard, DomainId domain, const ServedAccess& served, std::uint32_t endpoint)

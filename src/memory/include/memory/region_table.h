@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "memory/access_guard.h"
+#include "memory/region_parts.h"
 #include "memory/short_keys.h"
 #include "memory/table_layout.h"
 #include "memory/table_memory.h"
@@ -31,6 +32,7 @@ struct RegionAttributes {
   std::span<const LocalRange> rest{};
   bool short_key = false;     // the key that the table chooses has 32 bits (ibv_reg_mr(3))
   std::uint32_t binding = 0;  // the endpoint or queue pair that alone may access it; 0: any
+  bool disabled = false;      // refuses all accesses until RegionTable::enable()
 };
 
 // A live registration: where it is and what it is called.
@@ -71,9 +73,20 @@ class RegionTable {
   Status replace(const Registration& registration, const RegionAttributes& attributes,
                  int timeout_ms = 5000);
 
-  // Refuses all accesses to the region from now on, or allows them: `state` is one of
-  // kRegionStates. Accesses that are under way go on.
-  void set_state(const Registration& registration, std::uint32_t state, bool holds);
+  // Allows accesses to a disabled region, through the endpoint or queue pair `binding` only unless
+  // that is 0 (fi_mr_enable(3)).
+  void enable(const Registration& registration, std::uint32_t binding = 0);
+
+  // Has accesses refused (kDisabled), waits for those that are under way, and then calls `reread`,
+  // if it is not empty, which may open and close bytes of the region, but not add or remove any
+  // (fi_mr_refresh(3)). Afterwards the region is enabled if it was before. One call at a time for a
+  // region. Errors: EBUSY as remove(), ENOSPC for more than kMaxParts and as add(), EPERM in a
+  // forked child; the parts are as before then.
+  Status refresh(const Registration& registration, const std::function<void(RegionParts&)>& reread,
+                 int timeout_ms = 5000);
+
+  // The bytes of a region. (They change by refresh().)
+  RegionParts parts_of(const Registration& registration) const;
 
   // Has users tell this process's endpoints of every access to the region, from now on, that needs
   // one of the rights `access` (fi_mr_bind(3)).
@@ -96,7 +109,10 @@ class RegionTable {
   Result<std::uint32_t> take_slot();
   Result<std::uint32_t> take_slots(const RegionAttributes& attributes);
   void store_segment(std::uint32_t slot_number, std::uint64_t base, std::uint64_t length,
-                     std::uint32_t next) const;
+                     std::uint32_t next, std::uint32_t states = 0) const;
+  Status store_parts(std::uint32_t first, const RegionParts& parts);
+  bool suspend(std::uint32_t slot_number);
+  void resume(std::uint32_t slot_number, bool enabled);
   void free_slots(std::uint32_t first);
   Status make_room_in_index();
   Status rebuild_index(IndexWord next);

@@ -24,13 +24,14 @@
 namespace weft::memory {
 
 inline constexpr std::uint64_t kTableMagic = 0x5745465454424c31;  // "WEFTTBL1"
-inline constexpr std::uint32_t kTableVersion = 7;
+inline constexpr std::uint32_t kTableVersion = 8;
 inline constexpr std::uint32_t kMaxUsers = 8192;
 inline constexpr std::uint32_t kMaxRegions = 1u << 21;
 inline constexpr std::uint32_t kFirstIndexBits = 10;
 inline constexpr std::uint32_t kMaxIndexBits = 22;
 inline constexpr std::uint32_t kHazards = 8;      // regions that one operation can touch
 inline constexpr std::uint32_t kMaxSegments = 8;  // of one region
+inline constexpr std::uint32_t kMaxParts = 1024;  // of one region, open or not refreshed
 
 // Byte offset of the file's record lock: 0 is the owner, kUserLock + i is user i.
 inline constexpr std::uint64_t kUserLock = 1;
@@ -50,8 +51,10 @@ struct alignas(2 * kCacheLine) UserRecord {
 };
 
 // A sequence lock: `sequence` is odd while the slot is changed or holds no region. The slots of
-// further segments have only `base`, `segment` and `next`, and stay odd: they change while no
-// region has them only, so the sequence of the region's slot speaks for them.
+// further segments have only `base`, `segment`, `next` and, as their `access`, whether they are
+// refreshed; they stay odd: they change while no user has the region pinned and while it is
+// disabled or new, so the sequence of the region's slot speaks for them. Where a part of a segment
+// is not refreshed, it has a slot like a segment.
 struct alignas(kCacheLine) RegionSlot {
   std::atomic<std::uint32_t> sequence;
   std::atomic<std::uint32_t> access;  // rights, states, and which accesses users tell the owner of
@@ -69,10 +72,11 @@ struct alignas(kCacheLine) RegionSlot {
   std::atomic<std::uint32_t> binding;
 };
 
-// States of a region, as bits of RegionSlot::access: no access is allowed while one of them is set.
-inline constexpr std::uint32_t kRegionDisabled = 1u << 14;      // not enabled yet (fi_mr_enable(3))
-inline constexpr std::uint32_t kRegionNotRefreshed = 1u << 15;  // until fi_mr_refresh(3)
-inline constexpr std::uint32_t kRegionStates = kRegionDisabled | kRegionNotRefreshed;
+// States, as bits of RegionSlot::access: of a region that allows no access, as it is not enabled
+// (fi_mr_enable(3)) or is being refreshed, and of the bytes of one slot, which are closed until
+// they are refreshed (fi_mr_refresh(3)).
+inline constexpr std::uint32_t kRegionDisabled = 1u << 14;
+inline constexpr std::uint32_t kPartNotRefreshed = 1u << 15;
 
 // The bits of RegionSlot::access by which the owner asks users to tell it of accesses that need the
 // rights `access`.

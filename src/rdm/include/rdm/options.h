@@ -37,6 +37,7 @@ struct RdmOptions {
   DomainId domain;                                   // in which peers' keys are looked up
   std::shared_ptr<memory::RegionTableView> regions;  // of this process
   ServedAccess served;        // what peers may do to them through the endpoint
+  std::uint32_t number = 0;   // of the endpoint (memory::Through)
   bool counts_reads = false;  // peers' accesses are announced
   bool counts_writes = false;
   std::size_t eager_limit = kEagerLimit;  // larger messages are offered, see message.h
