@@ -27,9 +27,8 @@ constexpr Bit kBits[] = {
 };
 
 constexpr std::uint32_t kMap = kDemandVirtualAddresses | kDemandAllocated | kDemandProviderKeys;
-constexpr std::size_t kKeyWithoutRaw = 8;  // longer keys do not fit into fi_mr_key(3)
 
-struct Row {
+struct ContractRow {
   std::string_view name;
   std::uint32_t demands;
   std::size_t key_size;
@@ -44,7 +43,7 @@ struct Row {
 using enum ProgressModel;
 
 // The sources of the numbers: docs/design/contracts.md.
-constexpr Row kRows[] = {
+constexpr ContractRow kContracts[] = {
     {"default", 0, 0, 0, 0, 0, 0, kChosen, kChosen},
     {"map", kMap, 0, 0, 0, 0, 0, kChosen, kChosen},
     {"verbs", kMap | kDemandLocal, 4, 1, 0, 256, std::size_t{1} << 30, kAutomatic, kAutomatic},
@@ -54,12 +53,11 @@ constexpr Row kRows[] = {
     {"ucx", kMap | kDemandRaw, 64, 1, 65536, 1024, 0, kAutomatic, kManual},
 };
 
-RegistrationContract contract_of(const Row& row) {
+RegistrationContract contract_of(const ContractRow& row) {
   RegistrationContract contract;
   contract.name = row.name;
-  contract.demands = row.demands & kEnforcedDemands;
-  const bool raw = (contract.demands & kDemandRaw) != 0;
-  contract.key_size = raw ? row.key_size : std::min(row.key_size, kKeyWithoutRaw);
+  contract.demands = row.demands;
+  contract.key_size = row.key_size;
   contract.segments = row.segments;
   contract.regions = row.regions;
   contract.inject_size = row.inject_size;
@@ -74,17 +72,14 @@ Result<std::uint32_t> bit_of(std::string_view word) {
   if (bit == std::end(kBits)) {
     return Error{EINVAL, fmt::format("'{}': neither a contract nor a bit of mr_mode", word)};
   }
-  if ((bit->value & ~kEnforcedDemands) != 0) {
-    return Error{EINVAL, fmt::format("'{}': weft does not enforce this bit of mr_mode", word)};
-  }
   return bit->value;
 }
 
 }  // namespace
 
 Result<RegistrationContract> RegistrationContract::parse(std::string_view text) {
-  const auto* const row = std::ranges::find(kRows, text, &Row::name);
-  if (row != std::end(kRows)) return contract_of(*row);
+  const auto* const row = std::ranges::find(kContracts, text, &ContractRow::name);
+  if (row != std::end(kContracts)) return contract_of(*row);
   RegistrationContract contract;
   contract.name = text;
   for (bool more = true; more;) {
@@ -100,11 +95,10 @@ Result<RegistrationContract> RegistrationContract::parse(std::string_view text) 
 
 std::string RegistrationContract::known_words() {
   std::string words;
-  for (const Row& row : kRows) words += fmt::format("{}, ", row.name);
+  for (const ContractRow& row : kContracts) words += fmt::format("{}, ", row.name);
   words += "or a list, separated by commas, of";
   const char* separator = " ";
   for (const Bit& bit : kBits) {
-    if ((bit.value & ~kEnforcedDemands) != 0) continue;
     words += fmt::format("{}{}", separator, bit.name);
     separator = ", ";
   }

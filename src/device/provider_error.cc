@@ -50,7 +50,7 @@ int provider_error(const Completion& completion) {
 const char* refusal_text(int provider_error) {
   if (provider_error < kRefusals) return nullptr;
   const int reason = provider_error - kRefusals;
-  if (reason >= memory::kLocalRefusal) {
+  if (reason >= memory::kLocalRefusal && reason < 2 * memory::kLocalRefusal) {
     return memory::describe_local(static_cast<memory::AccessError>(reason - memory::kLocalRefusal));
   }
   return memory::describe(static_cast<memory::AccessError>(reason));

@@ -9,14 +9,19 @@ set(contracts "Regions/RegionContract.*:Contracts.*:Endpoints/Opening.*:OpeningA
 # Rules that hold under a contract by name.
 set(named_contracts "NamedContract.*:KeptContract.*")
 set(local_descriptors "Local/*:LocalDescriptors*:DatagramLocalDescriptors.*")
+# Bits of mr_mode that only FI_WEFT_CONTRACT has regions require. (They run without it, too.)
+set(raw_keys "Regions/RawKeys.*:RawKeyCalls.*")
+set(region_states "Regions/CountedRegions.*:Regions/BoundRegions.*:Regions/Refresh.*:UncountedAccess.*")
+# Registrations that end with an event.
+set(registrations "Registrations/*:BindingForRegistrations.*")
 set(crowds "ManyPeers*")
 set(datagrams "*Datagram*:Multicast.*:-DatagramLocalDescriptors.*")
 set(connections "Connecting.*:Connected.*:Connection*")
 # Everything in which a second thread of the test's process takes part.
 # They are in these files, which are all that ThreadSanitizer gets.
 set(files_with_threads threads counter cq_wait eq progress wait_set trigger deferred_work connection_threads
-  control_threads)
-set(threads "Threaded/*:Completion/CqWait*:Counters/CounterWait*:Events/*:Sets/*:AutoThreaded.*:OwnLoop*:DeferredWorkThreaded.*:ThreadsOfConnections.*:ControlThreads*")
+  control_threads asynchronous_registration)
+set(threads "Threaded/*:Completion/CqWait*:Counters/CounterWait*:Events/*:Sets/*:AutoThreaded.*:OwnLoop*:DeferredWorkThreaded.*:ThreadsOfConnections.*:ControlThreads*:${registrations}")
 # Targets that are left alone. Their memory is looked at when the other process says that it is done,
 # which ThreadSanitizer does not hear: to it that is a race with the provider's thread.
 set(left_alone "Auto/*:Far/*:FarProgressThread.*")

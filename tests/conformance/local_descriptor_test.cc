@@ -21,7 +21,7 @@ constexpr std::uint64_t kRights =
 constexpr std::size_t kLength = 64;  // of the buffer in question; atomic operations use 8 bytes
 constexpr int kLocal = 65536 + 16;   // docs/user/reasons.md
 
-// What an operation is given: its peer, where it writes or reads there, and good buffers for what
+// Arguments of an operation: its peer, where it writes or reads there, and good buffers for what
 // is not in question.
 struct Surroundings {
   fid_ep* ep;

@@ -35,9 +35,9 @@ struct Row {
 constexpr Row kRows[] = {
     {"verbs", kMapModes | FI_MR_LOCAL, 4, 1, 0, 256, std::size_t{1} << 30, FI_PROGRESS_AUTO, false},
     {"efa", kMapModes | FI_MR_LOCAL, 4, 1, 0, 0, 0, FI_PROGRESS_AUTO, false},
-    {"cxi", FI_MR_ALLOCATED | FI_MR_PROV_KEY, 8, 1, 100, 192, 0xffff'ffff, FI_PROGRESS_MANUAL,
-     true},
-    {"ucx", kMapModes, 8, 1, 65536, 1024, 0, FI_PROGRESS_MANUAL, true},
+    {"cxi", FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT, 8, 1, 100, 192, 0xffff'ffff,
+     FI_PROGRESS_MANUAL, true},
+    {"ucx", kMapModes | FI_MR_RAW, 64, 1, 65536, 1024, 0, FI_PROGRESS_MANUAL, true},
     {"local,allocated", FI_MR_LOCAL | FI_MR_ALLOCATED, 8, 8, 0, 0, 0, FI_PROGRESS_MANUAL, false},
 };
 
@@ -64,6 +64,8 @@ class NamedContract : public testing::Test {
     const bool local = (row_.modes & FI_MR_LOCAL) != 0;
     return local ? row_.modes & ~(FI_MR_VIRT_ADDR | FI_MR_PROV_KEY) : 0;
   }
+  // FI_MR_BASIC says no other bits than these.
+  bool fits_basic() const { return (row_.modes & ~(kMapModes | FI_MR_LOCAL)) == 0; }
   static std::vector<int> bits_of(int modes) {
     std::vector<int> bits;
     for (int bit = FI_MR_LOCAL; bit <= FI_MR_ENDPOINT; bit <<= 1) {
@@ -148,6 +150,16 @@ TEST_F(NamedContract, HintsNeedEveryDemandedBit) {
 
 // Before API 1.5 FI_MR_LOCAL is FI_LOCAL_MR of fi_info::mode; with FI_MR_BASIC it still is.
 TEST_F(NamedContract, OldProgramsKeepItByFiLocalMr) {
+  if (!fits_basic()) {
+    for (const int mode : {0, +FI_MR_BASIC, +FI_MR_SCALABLE}) {
+      Options asked = options(mode);
+      asked.api = kOld;
+      const Info hints = make_hints(asked);
+      hints->mode |= FI_LOCAL_MR;
+      expect_refused(asked, hints.get(), names_of(row_.modes & ~(kMapModes | FI_MR_LOCAL)));
+    }
+    return;
+  }
   const bool local = (row_.modes & FI_MR_LOCAL) != 0;
   for (const auto& [api, mode] : {std::pair{kOld, 0}, {kOld, FI_MR_BASIC}, {kNow, FI_MR_BASIC}}) {
     Options asked = options(mode);
@@ -196,16 +208,37 @@ TEST_F(NamedContract, HintsBeyondALimitAreRefused) {
 // A program that keeps the contract, with a buffer and a region that every rule allows.
 class KeptContract : public NamedContract {
  protected:
-  KeptContract() : world_(Placement::kOneProcess, options()) {}
+  KeptContract() : world_(Placement::kSelf, options()) {}
+  ~KeptContract() override {
+    for (std::uint64_t key : mapped_) EXPECT_EQ(fi_mr_unmap_key(domain(), key), 0);
+  }
+
+  fid_domain* domain() { return world_.endpoint().domain()->get(); }
 
   Fid<fid_mr> reg(void* base, std::size_t length) {
-    return open_fid<fid_mr>([&](fid_mr** out) { return try_reg(base, length, out); });
+    auto made = open_fid<fid_mr>([&](fid_mr** out) { return try_reg(base, length, out); });
+    if ((row_.modes & FI_MR_ENDPOINT) != 0) {
+      EXPECT_EQ(fi_mr_bind(made.get(), &world_.ep()->fid, 0), 0);
+      EXPECT_EQ(fi_mr_enable(made.get()), 0);
+    }
+    return made;
+  }
+  // As the program's peers know the region.
+  std::uint64_t key_of(fid_mr* region) {
+    if ((row_.modes & FI_MR_RAW) == 0) return fi_mr_key(region);
+    std::array<std::uint8_t, 64> raw{};
+    std::size_t size = raw.size();
+    std::uint64_t base = 0;
+    std::uint64_t key = 0;
+    EXPECT_EQ(fi_mr_raw_attr(region, &base, raw.data(), &size, 0), 0);
+    EXPECT_EQ(fi_mr_map_raw(domain(), base, raw.data(), size, &key, 0), 0);
+    mapped_.push_back(key);
+    return key;
   }
   int try_reg(void* base, std::size_t length, fid_mr** out) {
     constexpr std::uint64_t kRights =
         FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
-    return fi_mr_reg(world_.endpoint().domain()->get(), base, length, kRights, 0,
-                     Endpoint::next_key(), 0, out, nullptr);
+    return fi_mr_reg(domain(), base, length, kRights, 0, Endpoint::next_key(), 0, out, nullptr);
   }
   std::uint64_t address(const void* base) const {
     return (row_.modes & FI_MR_VIRT_ADDR) != 0 ? reinterpret_cast<std::uint64_t>(base) : 0;
@@ -224,6 +257,7 @@ class KeptContract : public NamedContract {
   }
 
   std::array<char, 8192> memory_{};
+  std::vector<std::uint64_t> mapped_;
   World world_;
   Fid<fid_mr> region_ = world_.ok() ? reg(memory_.data(), memory_.size()) : nullptr;
   fi_context2 context_{};
@@ -234,7 +268,7 @@ TEST_F(KeptContract, Works) {
   std::array<char, 64> exposed{};
   const auto target = reg(exposed.data(), exposed.size());
   std::ranges::fill(memory_, 'k');
-  EXPECT_EQ(write(address(exposed.data()), fi_mr_key(target.get())), 0);
+  EXPECT_EQ(write(address(exposed.data()), key_of(target.get())), 0);
   EXPECT_TRUE(world_.pump().until([&] { return exposed[63] == 'k'; }));
   const std::size_t inject = world_.endpoint().info()->tx_attr->inject_size;
   EXPECT_EQ(fi_inject(world_.ep(), memory_.data(), inject, world_.to_target()), 0);
@@ -253,7 +287,7 @@ TEST_F(KeptContract, WithKeysOrAddressesOfItsOwnIsRefused) {
   ASSERT_TRUE(world_.ok());
   std::array<char, 64> exposed{};
   const auto target = reg(exposed.data(), exposed.size());
-  const std::uint64_t key = fi_mr_key(target.get());
+  const std::uint64_t key = key_of(target.get());
   if (row_.key_size < 8) {
     EXPECT_LT(key, std::uint64_t{1} << (8 * row_.key_size));
   }
@@ -272,8 +306,8 @@ TEST_F(KeptContract, WithMoreSegmentsIsRefused) {
   std::vector<iovec> parts(row_.segments + 1, iovec{memory_.data(), 64});
   fid_mr* opened = nullptr;
   testing::internal::CaptureStderr();
-  EXPECT_EQ(fi_mr_regv(world_.endpoint().domain()->get(), parts.data(), parts.size(), FI_SEND, 0,
-                       Endpoint::next_key(), 0, &opened, nullptr),
+  EXPECT_EQ(fi_mr_regv(domain(), parts.data(), parts.size(), FI_SEND, 0, Endpoint::next_key(), 0,
+                       &opened, nullptr),
             -FI_EINVAL);
   const std::string log = testing::internal::GetCapturedStderr();
   EXPECT_NE(log.find("contract " + std::string(row_.name)), std::string::npos) << log;
@@ -322,7 +356,7 @@ TEST_F(NamedContract, DomainsAreOpenedWithItAlone) {
   };
   EXPECT_EQ(open_with(row_.modes), 0);
   EXPECT_EQ(open_with(modes_of_messages()), 0);
-  EXPECT_EQ(open_with(FI_MR_BASIC), 0);
+  EXPECT_EQ(open_with(FI_MR_BASIC), fits_basic() ? 0 : -FI_EINVAL);
   EXPECT_EQ(open_with(FI_MR_SCALABLE), -FI_EINVAL);
   for (const int bit : bits_of(row_.modes)) {
     const int less = row_.modes & ~bit;

@@ -110,7 +110,8 @@ ssize_t start_atomic(Handle& ep, AtomicCall& call, std::uint64_t flags,
        injected,
        {local_use(call.operand, request.operand_descriptors, Access::kWrite, injected),
         local_use(call.compare, request.compare_descriptors, Access::kWrite, injected),
-        local_use(call.result, request.result_descriptors, Access::kRead)}});
+        local_use(call.result, request.result_descriptors, Access::kRead)},
+       call.remote});
 }
 
 ssize_t start(Handle& ep, const AtomicArguments& request) noexcept {

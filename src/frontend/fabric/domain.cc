@@ -70,14 +70,40 @@ int query_atomic(fid_domain*, fi_datatype type, fi_op op, fi_atomic_attr* attrib
   return fabric::query_atomic(type, op, attributes, flags);
 }
 
-int control_domain(fid* fid, int command, void* argument) {
-  return control_work(Domain::from(fid), command, argument);
+int map_raw_key(Domain& domain, const struct fi_mr_map_raw* wish) {
+  if (wish == nullptr || wish->raw_key == nullptr || wish->key == nullptr) return -FI_EINVAL;
+  if (wish->flags != 0) return -FI_EBADFLAGS;
+  if (wish->key_size != domain.raw_keys().size()) return -FI_EINVAL;
+  return at_c_border([&] {
+    *wish->key = domain.raw_keys().map({wish->raw_key, wish->key_size}).v;
+    return 0;
+  });
 }
 
-// With FI_REG_MR registrations would be reported to the event queue: none takes so long.
-constexpr FidCalls kDomainCalls{.close = close_object<Domain>,
-                                .bind = bind_event_queue<Domain, EventQueue>,
-                                .control = control_domain};
+int unmap_key(Domain& domain, const std::uint64_t* key) {
+  if (key == nullptr) return -FI_EINVAL;
+  return domain.raw_keys().unmap(RegionKey{*key}) ? 0 : -FI_EINVAL;
+}
+
+int control_domain(fid* fid, int command, void* argument) {
+  Domain& domain = Domain::from(fid);
+  switch (command) {
+    case FI_MAP_RAW_MR:
+      return map_raw_key(domain, static_cast<const struct fi_mr_map_raw*>(argument));
+    case FI_UNMAP_KEY:
+      return unmap_key(domain, static_cast<const std::uint64_t*>(argument));
+    default:
+      return control_work(domain, command, argument);
+  }
+}
+
+// fi_mr(3): a program unmaps all raw keys first.
+int close_domain(fid* fid) {
+  return Domain::from(fid).raw_keys().none_mapped() ? close_object<Domain>(fid) : -FI_EBUSY;
+}
+
+constexpr FidCalls kDomainCalls{
+    .close = close_domain, .bind = bind_object<Domain>, .control = control_domain};
 
 fi_ops_domain* domain_operations() {
   return operations_with<fi_ops_domain>([](fi_ops_domain& table) {
@@ -100,6 +126,19 @@ bool wants(const fi_info& info, int bit) {
   return (mode & bit) != 0 || mode == FI_MR_BASIC;
 }
 
+// Bits that FI_MR_BASIC does not contain.
+bool wants_beyond_basic(const fi_info& info, int bit) {
+  return (info.domain_attr->mr_mode & bit) != 0;
+}
+
+// Keys that the provider chooses have all bytes. fi_domain(3): 0 is the provider's choice.
+RawKeys raw_keys_for(const fi_info& info, const Terms& terms) {
+  const bool required = wants_beyond_basic(info, FI_MR_RAW);
+  const std::size_t chosen = info.domain_attr->mr_key_size;
+  const bool whole = chosen == 0 || (!required && wants(info, FI_MR_PROV_KEY));
+  return {required, whole ? terms.mr_key_size : chosen};
+}
+
 // fi_domain(3): a key that an application chooses fits into mr_key_size bytes.
 std::uint64_t largest_key_of(const fi_info& info, const Terms& terms) {
   const std::size_t wanted = info.domain_attr->mr_key_size;
@@ -108,9 +147,11 @@ std::uint64_t largest_key_of(const fi_info& info, const Terms& terms) {
   return size >= sizeof most ? most : (std::uint64_t{1} << (8 * size)) - 1;
 }
 
-std::optional<TransferRules> rules_of(const Terms& terms, LocalDescriptors* descriptors) {
+std::optional<TransferRules> rules_of(const Terms& terms, LocalDescriptors* descriptors,
+                                      const RawKeys& raw_keys) {
   if (!TransferRules::has_any(terms)) return std::nullopt;
-  return std::optional<TransferRules>(std::in_place, terms, descriptors);
+  return std::optional<TransferRules>(std::in_place, terms, descriptors,
+                                      raw_keys.required() ? &raw_keys : nullptr);
 }
 
 // Null where FI_MR_LOCAL is not demanded.
@@ -159,12 +200,19 @@ Domain::Domain(Fabric& fabric, const fi_info& info, std::shared_ptr<device::Devi
       progress_thread_(std::move(progress_thread)),
       id_(device_->new_domain()),
       local_descriptors_(std::move(local_descriptors)),
-      rules_(rules_of(terms_, local_descriptors_.get())),
       locking_(locking_for(info, biased_lock_)),
-      registration_{wants(info, FI_MR_ALLOCATED),        wants(info, FI_MR_VIRT_ADDR),
-                    wants(info, FI_MR_PROV_KEY),         (info.caps & FI_RMA_EVENT) != 0,
-                    terms_.mr_key_size <= kShortKeySize, largest_key_of(info, terms_)},
+      registration_{wants(info, FI_MR_ALLOCATED),
+                    wants(info, FI_MR_VIRT_ADDR),
+                    wants(info, FI_MR_PROV_KEY) || wants_beyond_basic(info, FI_MR_RAW),
+                    (info.caps & FI_RMA_EVENT) != 0,
+                    terms_.mr_key_size <= kShortKeySize,
+                    wants_beyond_basic(info, FI_MR_RMA_EVENT),
+                    wants_beyond_basic(info, FI_MR_ENDPOINT),
+                    wants_beyond_basic(info, FI_MR_MMU_NOTIFY),
+                    largest_key_of(info, terms_)},
       api_version_(fabric.requested_api()),
+      raw_keys_(raw_keys_for(info, terms_)),
+      rules_(rules_of(terms_, local_descriptors_.get(), raw_keys_)),
       triggers_(engines_, progress_thread_.get(), locking_),
       listed_(instance_of(fabric, info, *this)) {
   ops = domain_operations();
@@ -199,10 +247,10 @@ int Domain::open(Fabric& fabric, const fi_info& info, fid_domain** domain, void*
   return 0;
 }
 
-bool Domain::take_region() {
-  if (regions_.fetch_add(1, std::memory_order_relaxed) < terms_.mr_cnt) return true;
-  give_region();
-  return false;
+Domain::RegionPlace Domain::take_place() {
+  const bool free = regions_++ < terms_.mr_cnt;
+  RegionPlace place(this);
+  return free ? std::move(place) : nullptr;
 }
 
 // Called from within endpoints.
@@ -213,8 +261,14 @@ void Domain::begin_progress() {
   }
 }
 
-int Domain::bind(EventQueue& eq) {
-  return &eq.fabric() == &fabric() ? default_eq_.bind(eq) : -FI_EINVAL;
+int Domain::bind(::fid* object, std::uint64_t flags) {
+  if (object->fclass != FI_CLASS_EQ) return -FI_EINVAL;
+  if ((flags & ~FI_REG_MR) != 0) return -FI_EBADFLAGS;
+  EventQueue& eq = EventQueue::from(object);
+  if (&eq.fabric() != &fabric()) return -FI_EINVAL;
+  if (const int failed = default_eq_.bind(eq)) return failed;
+  registers_later_ = (flags & FI_REG_MR) != 0;
+  return 0;
 }
 
 int open_domain(Fabric& fabric, fi_info* info, fid_domain** domain, void* context) {

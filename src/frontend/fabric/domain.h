@@ -20,6 +20,7 @@
 #include "fid_object.h"
 #include "instances.h"
 #include "messaging/shared_ports.h"
+#include "raw_keys.h"
 #include "terms.h"
 #include "transfer_rules.h"
 #include "triggers.h"
@@ -30,9 +31,12 @@ namespace weft::fabric {
 struct RegistrationMode {
   bool allocated = false;          // it is mapped (FI_MR_ALLOCATED)
   bool virtual_addresses = false;  // remote addresses are virtual addresses (FI_MR_VIRT_ADDR)
-  bool provider_keys = false;      // keys are chosen by the provider (FI_MR_PROV_KEY)
+  bool provider_keys = false;      // keys are chosen by the provider (FI_MR_PROV_KEY, FI_MR_RAW)
   bool rma_events = false;         // counters may be bound to regions (FI_RMA_EVENT)
   bool short_keys = false;         // mr_key_size is 4 bytes or less
+  bool flagged_events = false;     // to those that say so and are enabled later (FI_MR_RMA_EVENT)
+  bool endpoints = false;          // each is bound to an endpoint (FI_MR_ENDPOINT)
+  bool refreshed = false;          // unmapped memory is closed until a refresh (FI_MR_MMU_NOTIFY)
   // The largest key that the application may choose: one of mr_key_size bytes, but FI_KEY_NOTAVAIL.
   std::uint64_t largest_key = 0;
 
@@ -43,16 +47,24 @@ struct RegistrationMode {
 // The object behind a fid_domain. Any thread may use it.
 class Domain : public ChildObject<Domain, fid_domain, Fabric>, public Usable {
  public:
+  struct GiveBack {
+    void operator()(Domain* domain) const { --domain->regions_; }
+  };
+  using RegionPlace = std::unique_ptr<Domain, GiveBack>;
+
   // Opens the device for this domain. Errors: those of device::Device::get() and
   // device::ProgressThread::get().
   // -FI_EINVAL for attributes that fi_getinfo(3) never answers.
   static int open(Fabric& fabric, const fi_info& info, fid_domain** domain, void* context);
 
-  // fi_domain_bind(3) of the event queue for what is opened here and has none of its own. Errors:
-  // -FI_EINVAL for a second one, or one of another fabric.
-  int bind(EventQueue& eq);
+  // fi_domain_bind(3) of the event queue for what is opened here and has none of its own; with the
+  // flag FI_REG_MR it is told of registrations. Errors: -FI_EBADFLAGS, -FI_EINVAL for a second one,
+  // or one of another fabric.
+  int bind(::fid* eq, std::uint64_t flags);
   // That one, or null.
   EventQueue* default_eq() const { return default_eq_.get(); }
+  // The one that is told of registrations, or null.
+  EventQueue* registration_eq() const { return registers_later_ ? default_eq() : nullptr; }
 
   Fabric& fabric() const { return parent(); }
   const std::shared_ptr<device::Device>& device() const { return device_; }
@@ -74,9 +86,15 @@ class Domain : public ChildObject<Domain, fid_domain, Fabric>, public Usable {
   device::EngineRegistry& engines() { return engines_; }
   // Those of its connected endpoints.
   messaging::SharedPorts& ports() { return ports_; }
+  // The number of a new endpoint, which regions may be bound to; 0 where they serve all endpoints.
+  std::uint32_t next_endpoint_number() {
+    return registration_.endpoints ? last_endpoint_.fetch_add(1, std::memory_order_relaxed) + 1 : 0;
+  }
   // Counts what peers do with regions.
   device::RegionCounters& region_counters() { return region_counters_; }
-  // What waits for a counter.
+  // The keys of its regions and those of its peers' regions that it has mapped.
+  RawKeys& raw_keys() { return raw_keys_; }
+  // Operations that wait for a counter.
   Triggers& triggers() { return triggers_; }
   // Which threads the locks of its objects keep out: all others; where one thread at a time moves
   // data, as the application says with FI_THREAD_DOMAIN, those that come through the biased lock.
@@ -84,14 +102,12 @@ class Domain : public ChildObject<Domain, fid_domain, Fabric>, public Usable {
   // connected endpoints) or are the progress thread. With FI_PROGRESS_AUTO that one comes often:
   // all others.
   const Locking& locking() const { return locking_; }
-  // What makes local buffers usable; null where FI_MR_LOCAL is not demanded.
+  // The descriptors of local buffers; null where FI_MR_LOCAL is not demanded.
   LocalDescriptors* local_descriptors() const { return local_descriptors_.get(); }
-  // What is asked of transfers beyond the offer, or null.
+  // The rules for transfers beyond the offer, or null.
   const TransferRules* transfer_rules() const { return rules_ ? &*rules_ : nullptr; }
-  // A region is about to be registered: false when there are mr_cnt already. give_region() says
-  // that it has ended.
-  bool take_region();
-  void give_region() { regions_.fetch_sub(1, std::memory_order_relaxed); }
+  // A place for a region among the mr_cnt of the domain; null when all are taken.
+  RegionPlace take_place();
   // What it asks of registrations.
   const RegistrationMode& registration() const { return registration_; }
   std::uint32_t api_version() const { return api_version_; }
@@ -103,13 +119,13 @@ class Domain : public ChildObject<Domain, fid_domain, Fabric>, public Usable {
   void begin_progress();
 
   BoundEventQueue default_eq_;
+  std::atomic<bool> registers_later_{false};
   const Terms terms_;
   const std::uint32_t traffic_class_;
   const std::shared_ptr<device::Device> device_;
   const std::shared_ptr<device::ProgressThread> progress_thread_;
   const DomainId id_;
   const std::unique_ptr<LocalDescriptors> local_descriptors_;
-  const std::optional<TransferRules> rules_;
   std::atomic<std::size_t> regions_{0};
   BiasedLock biased_lock_;
   const Locking locking_;
@@ -119,6 +135,9 @@ class Domain : public ChildObject<Domain, fid_domain, Fabric>, public Usable {
   device::EngineRegistry engines_;
   messaging::SharedPorts ports_;
   device::RegionCounters region_counters_;
+  RawKeys raw_keys_;
+  const std::optional<TransferRules> rules_;
+  std::atomic<std::uint32_t> last_endpoint_{0};
   Triggers triggers_;
   const Instances::Listing listed_;
 };

@@ -59,6 +59,7 @@ std::uint8_t class_of(const Domain& domain, const fi_info& info) {
 
 Ep::Ep(Domain& domain, const fi_info& info, const TypeOffer& offer, os::UdpPort port, void* context)
     : Handle(FI_CLASS_EP, domain, context, ep_fid_operations()),
+      number_(domain.next_endpoint_number()),
       tx_size_(size_of(info.tx_attr, kUsualQueueSize)),
       rx_size_(size_of(info.rx_attr, kUsualReceives)),
       traffic_class_(class_of(domain, info)),
@@ -345,10 +346,12 @@ messaging::EndpointSetup Ep::setup() {
   setup.name = name_of(*port_);
   setup.domain = domain_.id();
   setup.served = served();
+  setup.number = number_;
   setup.locking = domain_.locking();
   setup.count_remote_reads = setup.bindings.counter(CounterEvent::kRemoteRead) != nullptr;
   setup.count_remote_writes = setup.bindings.counter(CounterEvent::kRemoteWrite) != nullptr;
-  setup.region_counters = &domain_.region_counters();
+  // fi_mr(3): an access is counted if the endpoint that it goes through has FI_RMA_EVENT.
+  if ((caps_ & FI_RMA_EVENT) != 0) setup.region_counters = &domain_.region_counters();
   if (offer_->type == FI_EP_DGRAM) setup.service = link::Service::kDatagram;
   setup.remote_peer_seen = domain_.remote_peer_seen();
   setup.options = &domain_.options();

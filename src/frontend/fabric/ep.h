@@ -53,6 +53,8 @@ class Ep : public Handle, public Usable {
   // then as it was.
   int quiesce();
 
+  // By which regions that are bound to it know it (FI_MR_ENDPOINT); 0 where none are bound.
+  std::uint32_t number() const { return number_; }
   // The connection of an FI_EP_MSG; nullptr for others.
   Connector* connector() { return connector_.get(); }
   // The address with the port that it has; a wildcard host is replaced by a usable one.
@@ -114,6 +116,7 @@ class Ep : public Handle, public Usable {
   messaging::EndpointSetup setup();
   Result<std::unique_ptr<messaging::Endpoint>> open_core();
 
+  const std::uint32_t number_;
   const std::size_t tx_size_;
   const std::size_t rx_size_;
   const std::uint8_t traffic_class_;

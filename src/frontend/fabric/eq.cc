@@ -98,6 +98,37 @@ void EventQueue::push_error(const fi_eq_err_entry& error, std::span<const std::b
   add(std::move(entry));
 }
 
+void EventQueue::push_work(std::uint32_t event, struct fid& object, std::function<int()> work) {
+  fi_eq_entry content{};
+  content.fid = &object;
+  content.context = object.context;
+  const auto bytes = std::as_bytes(std::span(&content, 1));
+  QueuedEvent entry;
+  entry.event = event;
+  entry.object = &object;
+  entry.least = bytes.size();
+  entry.content.assign(bytes.begin(), bytes.end());
+  entry.work = std::move(work);
+  add(std::move(entry));
+}
+
+// The lock is held: forget() waits for work that is under way.
+EventQueue::QueuedEvent* EventQueue::first() {
+  if (entries_.empty()) return nullptr;
+  QueuedEvent& first = entries_.front();
+  if (first.work == nullptr) return &first;
+  const int status = std::exchange(first.work, nullptr)();
+  if (status == 0) return &first;
+  fi_eq_entry content;
+  std::memcpy(&content, first.content.data(), sizeof content);
+  first.content.clear();
+  first.failed = true;
+  first.error.fid = content.fid;
+  first.error.context = content.context;
+  first.error.err = -status;
+  return &first;
+}
+
 // fi_cm(3): data for which the reader has no room are cut off.
 EventQueue::QueuedEvent EventQueue::of_connection(std::uint32_t event, struct fid& object,
                                                   InfoList info, std::span<const std::byte> data) {
@@ -164,15 +195,15 @@ void EventQueue::forget(const struct fid& object) {
 ssize_t EventQueue::take(std::uint32_t* event, void* buffer, std::size_t length, bool peek) {
   bring_up_to_date();
   const std::lock_guard guard(mutex_);
-  if (entries_.empty()) return -FI_EAGAIN;
-  QueuedEvent& first = entries_.front();
-  if (first.failed) return -FI_EAVAIL;
-  if (first.least > length) return -FI_ETOOSMALL;
-  *event = first.event;
-  const std::size_t size = std::min(first.content.size(), length);
-  if (size != 0) std::memcpy(buffer, first.content.data(), size);
+  QueuedEvent* const next = first();
+  if (next == nullptr) return -FI_EAGAIN;
+  if (next->failed) return -FI_EAVAIL;
+  if (next->least > length) return -FI_ETOOSMALL;
+  *event = next->event;
+  const std::size_t size = std::min(next->content.size(), length);
+  if (size != 0) std::memcpy(buffer, next->content.data(), size);
   if (peek) return static_cast<ssize_t>(size);
-  (void)first.info.release();
+  (void)next->info.release();
   entries_.pop_front();
   return static_cast<ssize_t>(size);
 }
@@ -196,8 +227,9 @@ void EventQueue::give_error(const QueuedEvent& failed, fi_eq_err_entry& out) {
 ssize_t EventQueue::take_error(fi_eq_err_entry& out, bool peek) {
   bring_up_to_date();
   const std::lock_guard guard(mutex_);
-  if (entries_.empty() || !entries_.front().failed) return -FI_EAGAIN;
-  give_error(entries_.front(), out);
+  const QueuedEvent* const next = first();
+  if (next == nullptr || !next->failed) return -FI_EAGAIN;
+  give_error(*next, out);
   if (!peek) entries_.pop_front();
   return sizeof out;
 }

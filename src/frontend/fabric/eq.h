@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <span>
 #include <utility>
@@ -37,6 +38,9 @@ class EventQueue : public ChildObject<EventQueue, fid_eq, Fabric>, public Usable
   void push(std::uint32_t event, const void* content, std::size_t length);
   // Adds an error with its data: `data`, or else what its fields say. They are copied.
   void push_error(const fi_eq_err_entry& error, std::span<const std::byte> data = {});
+  // Adds work that is done when it is the first to be read. It returns 0, and `event` is read with
+  // the object and its context (struct fi_eq_entry), or a negative libfabric error, and that is.
+  void push_work(std::uint32_t event, struct fid& object, std::function<int()> work);
   // Adds an event of a connection (struct fi_eq_cm_entry). An info that is not read is freed.
   void push_connection(std::uint32_t event, struct fid& object, InfoList info,
                        std::span<const std::byte> data);
@@ -65,11 +69,13 @@ class EventQueue : public ChildObject<EventQueue, fid_eq, Fabric>, public Usable
     InfoList info;                       // owned by the reader once the event is read
     std::size_t least = 0;               // bytes of the content without which it cannot be read
     std::vector<std::byte> content;      // or the data of an error
+    std::function<int()> work;           // to be done before it is read
   };
   static QueuedEvent of_connection(std::uint32_t event, struct fid& object, InfoList info,
                                    std::span<const std::byte> data);
   void add(QueuedEvent entry);
   void bring_up_to_date();
+  QueuedEvent* first();
   void give_error(const QueuedEvent& failed, fi_eq_err_entry& out);
 
   const bool writable_;

@@ -69,7 +69,7 @@ class Handle : public FidObject<Handle, fid_ep> {
   // Of a datagram endpoint: the path MTU of its address.
   std::size_t max_message_size() const { return running_.max_message_size; }
 
-  // What the registration contract asks of transfers beyond the offer; null: nothing.
+  // The rules of the registration contract for transfers, beyond the offer; null: none.
   const TransferRules* rules() const { return rules_; }
 
   // Takes over what another handle of the same endpoint has become by binding and enabling it.

@@ -15,7 +15,7 @@
 
 namespace weft::fabric {
 
-// What makes a region's segments usable by local operations, as long as it lives.
+// Makes a region's segments usable by local operations, as long as it lives.
 class LocalDescriptor {
  public:
   LocalDescriptor(memory::RegionTable& table, RegionKey first) : table_(&table), first_(first) {}
@@ -25,7 +25,7 @@ class LocalDescriptor {
 
   // Error: those of RegionTable::add().
   Status add(DomainId domain, const LocalRange& segment, Access rights);
-  // What fi_mr_desc(3) returns: not null, and never used again in this process.
+  // The result of fi_mr_desc(3): not null, and never used again in this process.
   void* value() const { return reinterpret_cast<void*>(first_.v); }
 
  private:

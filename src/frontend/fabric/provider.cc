@@ -38,7 +38,7 @@ void forbid_layering(fi_provider& provider) {
   std::memcpy(reinterpret_cast<std::byte*>(&provider.context) + kDisableLayering, &kYes, 1);
 }
 
-// A user who chose a registration contract wants to know what does not keep it.
+// Users with a registration contract want to know which hints break it.
 void log_refusal(const Error& error) {
   if (terms_of(*g_options).contract.empty()) {
     log_info(FI_LOG_CORE, "getinfo: {}", error.message);

@@ -42,7 +42,7 @@ ssize_t access(Handle& ep, AccessCall& call, Descriptors descriptors, std::uint6
     const Access need = call.write ? Access::kWrite : Access::kRead;
     return start_by_rules(
         ep, *ep.core(), call, flags, work, start_access,
-        {call.length, injected, {local_use(call.local, descriptors, need, injected)}});
+        {call.length, injected, {local_use(call.local, descriptors, need, injected)}, call.remote});
   }
   return start_access(ep, call, flags, work, 0);
 }

@@ -108,11 +108,12 @@ template <class Call>
 using Start = ssize_t (*)(Handle& ep, Call& call, std::uint64_t flags, const fi_deferred_work* work,
                           int refusal) noexcept;
 
-// What may be used how, by a call of `length` bytes; injected bytes are copied.
-struct LocalUses {
+// Buffers and ranges of a call of `length` bytes; injected bytes are copied.
+struct Uses {
   std::size_t length;
   bool injected;
-  std::initializer_list<LocalUse> list;
+  std::initializer_list<LocalUse> local;
+  std::span<const RemoteRange> remote = {};
 };
 
 // Holds a call to the rules of its domain's contract. A call with buffers that must not be used is
@@ -122,10 +123,10 @@ template <class Target, class Call>
 [[gnu::cold, gnu::noinline]] ssize_t start_by_rules(Handle& ep, Target& target, Call& call,
                                                     std::uint64_t flags,
                                                     const fi_deferred_work* work, Start<Call> start,
-                                                    const LocalUses& uses) noexcept {
+                                                    const Uses& uses) noexcept {
   return at_c_border([&]() -> ssize_t {
     if (const int wrong = ep.rules()->check_size(uses.length, uses.injected)) return wrong;
-    const int refusal = ep.rules()->check_buffers(uses.list);
+    const int refusal = ep.rules()->check(uses.local, uses.remote);
     const bool now = (flags & FI_TRIGGER) == 0;
     if (refusal != 0 && now) return -target.refuse(call, FI_EACCES, refusal);
     return start(ep, call, flags, work, refusal);

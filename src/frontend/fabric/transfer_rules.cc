@@ -11,16 +11,21 @@ namespace weft::fabric {
 using memory::AccessError;
 
 bool TransferRules::has_any(const Terms& terms) {
-  return (terms.mr_modes & FI_MR_LOCAL) != 0 || terms.max_message_size < kMaxMessageSize ||
-         terms.max_inject_size < kInjectSize;
+  return (terms.mr_modes & (FI_MR_LOCAL | FI_MR_RAW)) != 0 ||
+         terms.max_message_size < kMaxMessageSize || terms.max_inject_size < kInjectSize;
 }
 
 int TransferRules::check_size(std::size_t length, bool injected) const {
   return length > (injected ? max_inject_size_ : max_message_size_) ? -FI_EMSGSIZE : 0;
 }
 
+int TransferRules::check(std::initializer_list<LocalUse> local,
+                         std::span<const RemoteRange> remote) const {
+  const int refusal = descriptors_ != nullptr ? check_buffers(local) : 0;
+  return refusal == 0 && raw_keys_ != nullptr ? check_keys(remote) : refusal;
+}
+
 int TransferRules::check_buffers(std::initializer_list<LocalUse> uses) const {
-  if (descriptors_ == nullptr) return 0;
   for (const LocalUse& use : uses) {
     for (std::size_t i = 0; i < use.buffers.size(); ++i) {
       const LocalRange& buffer = use.buffers[i];
@@ -32,6 +37,17 @@ int TransferRules::check_buffers(std::initializer_list<LocalUse> uses) const {
                   memory::describe_local(error));
       return memory::kLocalRefusal + static_cast<int>(error);
     }
+  }
+  return 0;
+}
+
+// A range of no bytes is allowed whatever its key is (AccessGuard).
+int TransferRules::check_keys(std::span<const RemoteRange> remote) const {
+  for (const RemoteRange& range : remote) {
+    if (range.length == 0 || raw_keys_->is_mapped(range.key)) continue;
+    log_warning(FI_LOG_EP_DATA, "key {:#x}: access of {} bytes at {:#x}: {}", range.key.v,
+                range.length, range.address, describe(AccessError::kNotMapped));
+    return static_cast<int>(AccessError::kNotMapped);
   }
   return 0;
 }

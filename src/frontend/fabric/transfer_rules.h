@@ -8,6 +8,7 @@
 
 #include "base/types.h"
 #include "local_descriptors.h"
+#include "raw_keys.h"
 #include "terms.h"
 
 namespace weft::fabric {
@@ -25,11 +26,12 @@ struct LocalUse {
 // Rules beyond those of Weft's own offer. Any thread.
 class TransferRules {
  public:
-  // `descriptors` (null: they are not looked at) outlives the object.
-  TransferRules(const Terms& terms, LocalDescriptors* descriptors)
+  // `descriptors` and `raw_keys` outlive the object; null: they are not looked at.
+  TransferRules(const Terms& terms, LocalDescriptors* descriptors, const RawKeys* raw_keys)
       : max_message_size_(terms.max_message_size),
         max_inject_size_(terms.max_inject_size),
-        descriptors_(descriptors) {}
+        descriptors_(descriptors),
+        raw_keys_(raw_keys) {}
 
   // Whether the terms have such rules.
   static bool has_any(const Terms& terms);
@@ -37,14 +39,18 @@ class TransferRules {
   // -FI_EMSGSIZE for more bytes than the contract's provider takes, else 0.
   int check_size(std::size_t length, bool injected) const;
 
-  // Why one of the buffers must not be used so: memory::kLocalRefusal and a memory::AccessError, or
-  // 0. The first refused buffer is logged.
-  int check_buffers(std::initializer_list<LocalUse> uses) const;
+  // Why one of the buffers must not be used so (memory::kLocalRefusal and a memory::AccessError),
+  // or a remote range has a key that is not mapped; or 0. The first refused one is logged.
+  int check(std::initializer_list<LocalUse> local, std::span<const RemoteRange> remote) const;
 
  private:
+  int check_buffers(std::initializer_list<LocalUse> uses) const;
+  int check_keys(std::span<const RemoteRange> remote) const;
+
   const std::size_t max_message_size_;
   const std::size_t max_inject_size_;
   LocalDescriptors* const descriptors_;
+  const RawKeys* const raw_keys_;
 };
 
 }  // namespace weft::fabric

@@ -74,6 +74,7 @@ Domain::Domain(const Options& options) {
   if (fabric_ == nullptr) return;
   domain_ = open_fid<fid_domain>(
       [&](fid_domain** out) { return fi_domain(fabric_.get(), info_.get(), out, nullptr); });
+  if (options.registrations != FI_WAIT_NONE) open_registrations(options.registrations);
   if ((options.shares & FI_TRANSMIT) != 0) {
     shared_transmit_ = open_fid<fid_stx>(
         [&](fid_stx** out) { return fi_stx_context(get(), info_->tx_attr, out, nullptr); });
@@ -82,6 +83,15 @@ Domain::Domain(const Options& options) {
     shared_receive_ = open_fid<fid_ep>(
         [&](fid_ep** out) { return fi_srx_context(get(), info_->rx_attr, out, nullptr); });
   }
+}
+
+void Domain::open_registrations(fi_wait_obj object) {
+  fi_eq_attr attributes{};
+  attributes.wait_obj = object;
+  registrations_ = open_fid<fid_eq>(
+      [&](fid_eq** out) { return fi_eq_open(fabric_.get(), &attributes, out, nullptr); });
+  if (registrations_ == nullptr) return;
+  EXPECT_EQ(fi_domain_bind(domain_.get(), &registrations_->fid, FI_REG_MR), 0);
 }
 
 }  // namespace weft::conformance

@@ -25,6 +25,10 @@ bool map_contract();
 inline constexpr int kMapModes = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 inline int usual_mr_mode() { return map_contract() ? kMapModes : 0; }
 
+// All bits of mr_mode that regions may require of a program.
+inline constexpr int kRequirableModes =
+    kMapModes | FI_MR_RAW | FI_MR_MMU_NOTIFY | FI_MR_RMA_EVENT | FI_MR_ENDPOINT;
+
 // Everything a test can choose. Trivially copyable: it travels to peer processes.
 struct Options {
   std::uint32_t api = FI_VERSION(1, 17);
@@ -47,6 +51,8 @@ struct Options {
   std::uint64_t counters = 0;
   fi_wait_obj counter_wait = FI_WAIT_UNSPEC;
   fi_progress data_progress = FI_PROGRESS_UNSPEC;
+  // Domains tell an event queue with this wait object of registrations (FI_REG_MR); or none does.
+  fi_wait_obj registrations = FI_WAIT_NONE;
   std::uint64_t shares = 0;  // FI_TRANSMIT, FI_RECV: what all endpoints of a domain share
   // Parties call into libfabric for nothing but what a test asks of them: they do not poll between,
   // but read the counters of their regions.
@@ -76,13 +82,18 @@ class Domain {
   fi_info* info() const { return info_.get(); }
   fid_fabric* fabric() const { return fabric_.get(); }
   fid_domain* get() const { return domain_.get(); }
+  // The event queue that it tells of registrations, or null.
+  fid_eq* registrations() const { return registrations_.get(); }
   // What its endpoints share; null if nothing.
   fid_stx* shared_transmit() const { return shared_transmit_.get(); }
   fid_ep* shared_receive() const { return shared_receive_.get(); }
 
  private:
+  void open_registrations(fi_wait_obj object);
+
   Info info_;
   Fid<fid_fabric> fabric_;
+  Fid<fid_eq> registrations_;
   Fid<fid_domain> domain_;
   Fid<fid_stx> shared_transmit_;
   Fid<fid_ep> shared_receive_;

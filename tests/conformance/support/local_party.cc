@@ -185,6 +185,9 @@ Reply LocalParty::do_expose(const RegionSpec& spec) {
   const int mode = endpoint_.info()->domain_attr->mr_mode;
   const bool by_address = mode == FI_MR_BASIC || (mode & FI_MR_VIRT_ADDR) != 0;
   region.base = by_address ? reinterpret_cast<std::uintptr_t>(segments[0].iov_base) : 0;
+  region.raw_size = region.raw_key.size();
+  if (fi_mr_raw_attr(mr, &region.raw_base, region.raw_key.data(), &region.raw_size, 0) != 0)
+    region.raw_size = 0;
   return reply;
 }
 

@@ -35,6 +35,10 @@ struct Region {
   std::uint64_t key = 0;
   std::uint64_t base = 0;  // Remote address of the first byte, by the domain's contract.
   std::uint64_t length = 0;
+  // By fi_mr_raw_attr(); the size is 0 where that fails.
+  std::array<std::uint8_t, 64> raw_key{};
+  std::uint64_t raw_size = 0;
+  std::uint64_t raw_base = 0;
 };
 
 struct Request {

@@ -23,11 +23,6 @@ enum RegistrationDemand : std::uint32_t {
   kDemandEndpoint = 1u << 9,
 };
 
-// What the domains of Weft enforce. This is the one place that makes a bit demandable: rows of
-// contracts lose all other bits, and lists with another bit are refused.
-inline constexpr std::uint32_t kEnforcedDemands =
-    kDemandLocal | kDemandVirtualAddresses | kDemandAllocated | kDemandProviderKeys;
-
 // A progress model of fi_domain(3).
 enum class ProgressModel : std::uint8_t {
   kChosen,     // what the program asks for

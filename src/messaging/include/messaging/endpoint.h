@@ -100,7 +100,7 @@ class Endpoint {
   void abandon(const Call& call, int error) {
     sender_.abandon(call, error);
   }
-  // Reports an operation whose local buffers must not be used as failed, instead of starting it:
+  // Reports an operation whose buffers or keys must not be used as failed, instead of starting it:
   // 0, or EAGAIN while the completion queue has no room for that.
   template <class Call>
   int refuse(const Call& call, int error, int reason) {

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does memory of a program become a region of its domain? fi_mr(3)
+#pragma once
+
+#include <rdma/fi_domain.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/types.h"
+#include "domain.h"
+#include "local_descriptors.h"
+#include "memory/region_table.h"
+#include "raw_keys.h"
+
+namespace weft::fabric {
+
+// The rights of a region, or of an access, by libfabric's flags.
+Access rights(std::uint64_t access);
+
+// The arguments of a program that registers memory.
+struct RegionWish {
+  std::span<const iovec> segments;  // 1 to kMrIovLimit
+  std::uint64_t access = 0;
+  std::uint64_t requested_key = 0;
+  std::uint64_t flags = 0;
+
+  // A region that no peer may access needs no key, and no place in the table.
+  bool is_exposed() const { return (access & (FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0; }
+  // Such a region is disabled until the program enables it.
+  bool starts_disabled(const RegistrationMode& mode) const {
+    return mode.endpoints || (mode.flagged_events && (flags & FI_RMA_EVENT) != 0);
+  }
+};
+
+// By what peers know a region.
+struct PeersKey {
+  memory::Registration registration;
+  std::unique_ptr<const RawKey> raw;  // null where it follows from the registration's key
+};
+
+// A region of the domain, as long as its key and its descriptor live.
+struct Registered {
+  std::uint64_t base_address = 0;               // the remote address of its first byte
+  std::optional<PeersKey> peers_key;            // none where no peer may access it
+  std::unique_ptr<LocalDescriptor> descriptor;  // null without FI_MR_LOCAL
+};
+
+// Error, which is logged: EINVAL where a segment, or the remote addresses, wrap around 2^64.
+Status check_ranges(const Domain& domain, const RegionWish& wish);
+
+// Registers memory that check_ranges() has passed. With FI_MR_MMU_NOTIFY the region is disabled.
+// Errors, which are logged: EFAULT where FI_MR_ALLOCATED wants mapped pages, those of
+// RegionTable::add().
+Result<Registered> register_memory(Domain& domain, const RegionWish& wish);
+
+// How a warning begins where a user chose a contract.
+std::string contract_prefix(const Domain& domain);
+
+}  // namespace weft::fabric
