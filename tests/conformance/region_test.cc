@@ -374,6 +374,30 @@ class Registration : public testing::Test {
   std::array<std::uint8_t, 64> memory_{};
 };
 
+// fi_domain(3): mr_cnt is how many regions a domain may have.
+TEST_F(Registration, BeyondMrCntIsRefusedUntilARegionIsClosed) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a million regions";
+#endif
+  ASSERT_TRUE(domain_.ok());
+  ASSERT_EQ(domain_.info()->domain_attr->mr_cnt, std::size_t{1} << 20);
+  std::vector<Fid<fid_mr>> regions(std::size_t{1} << 20);
+  const auto open = [&](fid_mr** out) {
+    return fi_mr_reg(domain_.get(), memory_.data(), memory_.size(), FI_REMOTE_READ, 0,
+                     Endpoint::next_key(), 0, out, nullptr);
+  };
+  for (auto& region : regions) {
+    fid_mr* made = nullptr;
+    ASSERT_EQ(open(&made), 0);
+    region.reset(made);
+  }
+  fid_mr* one_more = nullptr;
+  EXPECT_EQ(open(&one_more), -FI_ENOSPC);
+  regions.pop_back();
+  EXPECT_EQ(open(&one_more), 0);
+  fi_close(&one_more->fid);
+}
+
 TEST_F(Registration, OfNothingSucceeds) {
   ASSERT_TRUE(domain_.ok());
   EXPECT_EQ(reg(memory_.data(), 0, FI_REMOTE_READ, 0, 0), 0);

@@ -81,7 +81,7 @@ inline constexpr std::size_t kUsualReceives = kLargestQueueSize;
 inline constexpr std::size_t kConnectionData = link::kMaxConnectionData;  // FI_OPT_CM_DATA_SIZE
 
 inline constexpr std::size_t kObjectCount = 65535;  // completion queues, endpoints, contexts ...
-inline constexpr std::size_t kMrCount = std::size_t{1} << 19;
+inline constexpr std::size_t kMrCount = std::size_t{1} << 20;
 inline constexpr std::size_t kMrIovLimit = memory::kMaxSegments;
 inline constexpr std::size_t kMrKeySize = 8;
 inline constexpr std::size_t kCqDataSize = 8;
