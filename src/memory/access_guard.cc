@@ -126,16 +126,15 @@ AccessGuard::~AccessGuard() {
 // The owner closes a region by an odd sequence, and changes it by another even one; then comes a
 // barrier here, then a look at the hazards.
 bool AccessGuard::read_slot(std::uint32_t number, DomainId domain, RegionKey key,
-                            std::size_t hazard, Found& found) {
-  constexpr int kTries = 100;  // an owner that changes it more often than this is not in order
+                            std::size_t hazard, Found& found, int& tries) {
   const RegionSlot& slot = slots_[number];
-  for (int i = 0; i < kTries; ++i) {
+  for (; tries > 0; --tries) {
     const std::uint32_t sequence = slot.sequence.load(std::memory_order_acquire);
     if (sequence % 2 != 0 || slot.key.load(std::memory_order_relaxed) != key.v ||
         slot.domain.load(std::memory_order_relaxed) != domain.v) {
       return false;
     }
-    found.access = static_cast<Access>(slot.access.load(std::memory_order_relaxed));
+    found.access = static_cast<Access>(slot.access.load(std::memory_order_acquire));
     found.base = slot.base.load(std::memory_order_relaxed);
     found.length = slot.length.load(std::memory_order_relaxed);
     found.start = slot.start.load(std::memory_order_relaxed);
@@ -155,7 +154,7 @@ bool AccessGuard::read_slot(std::uint32_t number, DomainId domain, RegionKey key
 }
 
 bool AccessGuard::search(IndexWord word, DomainId domain, RegionKey key, std::size_t hazard,
-                         Found& found) {
+                         Found& found, int& tries) {
   TableMemory& memory = *table_->memory_;
   if (!memory.has_index(word)) return false;
   const auto* index = memory.index(word);
@@ -164,7 +163,7 @@ bool AccessGuard::search(IndexWord word, DomainId domain, RegionKey key, std::si
     const std::uint32_t entry = index[at & (word.entries() - 1)].load(std::memory_order_acquire);
     if (entry == 0) return false;
     if (!memory.has_slot(entry - 1)) continue;  // a tombstone, or nonsense
-    if (!read_slot(entry - 1, domain, key, hazard, found)) continue;
+    if (!read_slot(entry - 1, domain, key, hazard, found, tries)) continue;
     last_slot_ = entry - 1;
     return true;
   }
@@ -172,14 +171,15 @@ bool AccessGuard::search(IndexWord word, DomainId domain, RegionKey key, std::si
 }
 
 bool AccessGuard::find(DomainId domain, RegionKey key, std::size_t hazard, Found& found) {
-  if (last_slot_ < kMaxRegions && read_slot(last_slot_, domain, key, hazard, found)) return true;
-  constexpr int kTries = 100;  // an owner that rebuilds more often than this is not in order
+  int tries = 100;  // an owner that changes the region or the index more often is not in order
+  if (last_slot_ < kMaxRegions && read_slot(last_slot_, domain, key, hazard, found, tries))
+    return true;
   const auto& current = table_->memory_->header().index_word;
   std::uint32_t packed = current.load(std::memory_order_acquire);
-  for (int i = 0; i < kTries; ++i) {
+  for (; tries > 0; --tries) {
     const IndexWord word = IndexWord::unpack(packed);
     if (!word.valid()) return false;
-    if (search(word, domain, key, hazard, found)) return true;
+    if (search(word, domain, key, hazard, found, tries)) return true;
     const std::uint32_t now = current.load(std::memory_order_acquire);
     if (now == packed) return false;
     packed = now;
@@ -305,9 +305,12 @@ std::uint32_t AccessGuard::find_shift(RegionSlot& region) const {
   const RegionSlot* slot = &region;
   for (std::uint32_t i = 0; i < kMaxParts; ++i) {
     const std::uint64_t length = slot->segment.load(std::memory_order_relaxed);
-    const std::uint32_t here =
-        length == 0 ? shift : shift_of(slot->base.load(std::memory_order_relaxed), length);
-    shift = shift == 0 || shift == here ? here : kShiftKnown | kShiftOfEachPage;
+    const std::uint32_t states = slot->access.load(std::memory_order_relaxed);
+    if (length != 0 && (states & kPartNotRefreshed) == 0) {
+      const std::uint32_t here = shift_of(slot->base.load(std::memory_order_relaxed), length);
+      shift = shift == 0 || shift == here ? here : kShiftKnown | kShiftOfEachPage;
+      if ((shift & kShiftOfEachPage) != 0) break;
+    }
     const std::uint32_t next = slot->next.load(std::memory_order_relaxed);
     if (next == 0 || !table_->memory_->has_slot(next - 1)) break;
     slot = &slots_[next - 1];

@@ -109,6 +109,13 @@ TEST_F(RegionRefresh, WaitsForAccessesThatAreUnderWay) {
   EXPECT_EQ(check(0, 8), AccessError::kNone);
 }
 
+// The parts after a look at bytes that are all mapped, or none of which is.
+void set_closed(RegionParts& parts, std::uint64_t base, std::uint64_t length, bool closed) {
+  const LocalRange range{reinterpret_cast<void*>(base), length};
+  const os::AddressRange all{0, ~std::uint64_t{0}};
+  parts = looked_at(parts, {&range, 1}, std::span(&all, closed ? 0 : 1));
+}
+
 TEST_F(RegionRefresh, ClosedBytesAreRefusedAndOthersAreNot) {
   const Registration region = add();
   const auto close = [](std::uint64_t offset, std::uint64_t length, bool closed) {

@@ -71,13 +71,14 @@ void RegionTable::publish(std::uint32_t slot_number) const {
   };
   const std::uint32_t sequence = from.sequence.load(std::memory_order_relaxed);
   if (sequence % 2 != 0) return to.sequence.store(sequence, std::memory_order_seq_cst);
-  copy(to.access, from.access);
   copy(to.key, from.key);
   copy(to.domain, from.domain);
   copy(to.shift, from.shift);
   copy(to.length, from.length);
   copy(to.start, from.start);
   copy(to.binding, from.binding);
+  // An even sequence may stand there already: what enables a region comes last.
+  to.access.store(from.access.load(std::memory_order_relaxed), std::memory_order_release);
   to.sequence.store(sequence, std::memory_order_release);
 }
 
@@ -118,7 +119,9 @@ Result<std::uint32_t> RegionTable::take_slot() {
     const std::uint64_t at = kSlotsAt + std::uint64_t{slots_reserved_} * sizeof(RegionSlot);
     if (Status ok = file().reserve(at, kSlotsPerStep * sizeof(RegionSlot)); !ok) return ok.error();
     if (Status ok = memory_->map_slots(slots_end_ + 1); !ok) return ok.error();
-    slots_reserved_ += kSlotsPerStep;
+    const std::uint32_t slots = slots_reserved_ + kSlotsPerStep;
+    if (free_slots_.capacity() < slots) free_slots_.reserve(2 * std::size_t{slots});
+    slots_reserved_ = slots;
   }
   slot(slots_end_).sequence.store(1, std::memory_order_relaxed);
   publish(slots_end_);
@@ -154,7 +157,7 @@ Result<std::uint32_t> RegionTable::take_slots(const RegionAttributes& attributes
   return next - 1;
 }
 
-// `first` is a slot number + 1, or 0.
+// `first` is a slot number + 1, or 0. take_slot() has made the room.
 void RegionTable::free_slots(std::uint32_t first) {
   while (first != 0) {
     free_slots_.push_back(first - 1);

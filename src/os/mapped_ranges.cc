@@ -2,22 +2,75 @@
 // Which memory of this process may be read, or written to?
 #include "os/mapped_ranges.h"
 
+#include <fcntl.h>
+#include <sys/ioctl.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 
 #include "os/cancellation.h"
+#include "os/fd.h"
 
 namespace weft::os {
+namespace {
 
-std::vector<AddressRange> mapped_ranges(const AddressRange& within, bool readable, bool writable) {
+// PROCMAP_QUERY of Linux 6.11: one mapping of a process. Headers may be older.
+struct MappingQuery {
+  std::uint64_t size = sizeof(MappingQuery);
+  std::uint64_t flags = 0;
+  std::uint64_t address = 0;
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  std::uint64_t unused[8] = {};
+};
+static_assert(sizeof(MappingQuery) == 104);
+
+constexpr const char* kMaps = "/proc/self/maps";
+constexpr unsigned long kMappingQuery = _IOWR('f', 17, MappingQuery);
+constexpr std::uint64_t kReadable = 1;
+constexpr std::uint64_t kWritable = 2;
+constexpr std::uint64_t kCoveringOrNext = 16;
+
+void append(std::vector<AddressRange>& found, AddressRange range, const AddressRange& within) {
+  range = {std::max(range.begin, within.begin), std::min(range.end, within.end)};
+  if (range.begin >= range.end) return;
+  if (!found.empty() && found.back().end == range.begin) {
+    found.back().end = range.end;
+  } else {
+    found.push_back(range);
+  }
+}
+
+}  // namespace
+
+Result<std::vector<AddressRange>> mapped_ranges(const AddressRange& within, bool readable,
+                                                bool writable) {
   const CancellationOff off;
   std::vector<AddressRange> found;
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> maps(std::fopen("/proc/self/maps", "re"),
-                                                             std::fclose);
-  if (maps == nullptr) return found;
+  const Fd maps(::open(kMaps, O_RDONLY | O_CLOEXEC));
+  if (!maps.valid()) return last_error(kMaps);
+  MappingQuery query;
+  query.flags = kCoveringOrNext | (readable ? kReadable : 0) | (writable ? kWritable : 0);
+  for (query.address = within.begin; query.address < within.end; query.address = query.end) {
+    if (::ioctl(maps.get(), kMappingQuery, &query) != 0) {
+      if (errno == ENOENT) break;
+      return mapped_ranges_by_text(within, readable, writable);
+    }
+    append(found, {query.begin, query.end}, within);
+  }
+  return found;
+}
+
+Result<std::vector<AddressRange>> mapped_ranges_by_text(const AddressRange& within, bool readable,
+                                                        bool writable) {
+  const CancellationOff off;
+  std::vector<AddressRange> found;
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> maps(std::fopen(kMaps, "re"), std::fclose);
+  if (maps == nullptr) return last_error(kMaps);
   char* text = nullptr;
   std::size_t room = 0;
   while (::getline(&text, &room, maps.get()) > 0) {
@@ -27,14 +80,9 @@ std::vector<AddressRange> mapped_ranges(const AddressRange& within, bool readabl
                     "%" SCNx64 "-%" SCNx64 " %4s", &line.begin, &line.end, rights) != 3) {
       continue;
     }
-    line = {std::max(line.begin, within.begin), std::min(line.end, within.end)};
+    if (line.begin >= within.end) break;
     const bool allowed = (!readable || rights[0] == 'r') && (!writable || rights[1] == 'w');
-    if (!allowed || line.begin >= line.end) continue;
-    if (!found.empty() && found.back().end == line.begin) {
-      found.back().end = line.end;
-    } else {
-      found.push_back(line);
-    }
+    if (allowed) append(found, line, within);
   }
   std::free(text);
   return found;

@@ -355,14 +355,36 @@ TEST_F(NamedContract, DomainsAreOpenedWithItAlone) {
     return rc;
   };
   EXPECT_EQ(open_with(row_.modes), 0);
-  EXPECT_EQ(open_with(modes_of_messages()), 0);
   EXPECT_EQ(open_with(FI_MR_BASIC), fits_basic() ? 0 : -FI_EINVAL);
   EXPECT_EQ(open_with(FI_MR_SCALABLE), -FI_EINVAL);
+  EXPECT_EQ(open_with(0), -FI_EINVAL);
   for (const int bit : bits_of(row_.modes)) {
-    const int less = row_.modes & ~bit;
-    if (less == modes_of_messages()) continue;
-    EXPECT_EQ(open_with(less), -FI_EINVAL) << names_of(bit);
+    EXPECT_EQ(open_with(row_.modes & ~bit), -FI_EINVAL) << names_of(bit);
   }
+}
+
+// What fi_getinfo answers for messages opens a domain, in which no endpoint accesses memory.
+TEST_F(NamedContract, DomainsOfMessagesHaveNoEndpointsForRma) {
+  Options asked = options();
+  asked.caps = FI_MSG;
+  const Domain domain(asked);
+  ASSERT_TRUE(domain.ok());
+  EXPECT_EQ(domain.info()->domain_attr->mr_mode, modes_of_messages());
+  const Info info(fi_dupinfo(domain.info()));
+  info->caps |= FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+  fid_ep* opened = nullptr;
+  const int rc = fi_endpoint(domain.get(), info.get(), &opened, nullptr);
+  EXPECT_EQ(rc, row_.modes == modes_of_messages() ? 0 : -FI_EINVAL);
+  if (rc == 0) fi_close(&opened->fid);
+}
+
+// A key that the provider chooses has all bytes.
+TEST_F(NamedContract, SmallerKeysAreNotHadByAHint) {
+  Options asked = options();
+  const Info hints = make_hints(asked);
+  hints->domain_attr->mr_key_size = 1;
+  ASSERT_EQ(ask(asked, hints.get()), 0) << log_;
+  EXPECT_EQ(answer_->domain_attr->mr_key_size, row_.key_size);
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ TEST_P(Opening, ADomainNeedsAttributesThatAreOffered) {
       [](fi_info* i) { i->domain_attr->mr_mode = FI_MR_LOCAL; },
       [](fi_info* i) { i->domain_attr->mr_mode = kMapModes | FI_MR_ENDPOINT; },
       [](fi_info* i) { i->domain_attr->mr_mode = FI_MR_BASIC | FI_MR_SCALABLE; },
-      [](fi_info* i) { i->domain_attr->mr_mode = map_contract() ? FI_MR_SCALABLE : kMapModes; },
+      [](fi_info* i) { i->domain_attr->mr_mode = map_contract() ? +FI_MR_VIRT_ADDR : kMapModes; },
       [](fi_info* i) { i->domain_attr->mr_mode = 1 << 30; },
       [](fi_info* i) { i->domain_attr->mr_key_size = 9; },
       [](fi_info* i) { i->domain_attr->cq_data_size = 9; },

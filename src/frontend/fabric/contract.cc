@@ -215,9 +215,10 @@ Result<Contract> agree_contract(std::uint32_t api_version, const fi_info* hints,
 Status check_domain(std::uint32_t api_version, const fi_info& info, const Terms& terms) {
   const fi_domain_attr domain = or_nothing(info.domain_attr);
   Talks talks;
-  settle_domain(talks, kReliableDatagrams, terms,
-                check_mr_mode(api_version, domain.mr_mode, terms.mr_modes, mr_modes_for(terms, 0)),
-                domain);
+  settle_domain(
+      talks, kReliableDatagrams, terms,
+      check_mr_mode(api_version, domain.mr_mode, mr_modes_for(terms, info.caps), terms.mr_modes),
+      domain);
   return acceptable(terms, talks);
 }
 

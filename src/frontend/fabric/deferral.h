@@ -13,7 +13,7 @@ namespace weft::fabric {
 // buffers stay the program's, but with FI_INJECT, where that may change them at once. The call's
 // context is a fi_triggered_context that says what is waited for; `work`, if it is not null, says
 // that and how the end is reported instead. A `refusal` that is not 0 says why its buffers must not
-// be used (TransferRules::check_buffers()): that is reported when it would be started. Returns 0 or
+// be used (TransferRules::check()): that is reported when it would be started. Returns 0 or
 // a negative fabric errno: -FI_EBADFLAGS where the endpoint has no FI_TRIGGER, -FI_EINVAL for what
 // is waited for, -FI_ENOSYS for FI_TRIGGER_XPU.
 ssize_t defer(Handle& handle, messaging::SendCall& call, std::uint64_t flags,

@@ -97,9 +97,10 @@ int control_domain(fid* fid, int command, void* argument) {
   }
 }
 
-// fi_mr(3): a program unmaps all raw keys first.
+// fi_mr(3): a program unmaps all raw keys first. A forked child cannot.
 int close_domain(fid* fid) {
-  return Domain::from(fid).raw_keys().none_mapped() ? close_object<Domain>(fid) : -FI_EBUSY;
+  const RawKeys& keys = Domain::from(fid).raw_keys();
+  return keys.none_mapped() || keys.inherited() ? close_object<Domain>(fid) : -FI_EBUSY;
 }
 
 constexpr FidCalls kDomainCalls{
@@ -121,22 +122,13 @@ fi_ops_domain* domain_operations() {
 
 constexpr std::size_t kShortKeySize = 4;  // bytes, of keys that the region table chooses
 
-bool wants(const fi_info& info, int bit) {
-  const int mode = info.domain_attr->mr_mode;
-  return (mode & bit) != 0 || mode == FI_MR_BASIC;
-}
-
-// Bits that FI_MR_BASIC does not contain.
-bool wants_beyond_basic(const fi_info& info, int bit) {
-  return (info.domain_attr->mr_mode & bit) != 0;
-}
+bool wants(const fi_info& info, int bit) { return (mr_bits(info.domain_attr->mr_mode) & bit) != 0; }
 
 // Keys that the provider chooses have all bytes. fi_domain(3): 0 is the provider's choice.
 RawKeys raw_keys_for(const fi_info& info, const Terms& terms) {
-  const bool required = wants_beyond_basic(info, FI_MR_RAW);
-  const std::size_t chosen = info.domain_attr->mr_key_size;
-  const bool whole = chosen == 0 || (!required && wants(info, FI_MR_PROV_KEY));
-  return {required, whole ? terms.mr_key_size : chosen};
+  const std::size_t wanted = info.domain_attr->mr_key_size;
+  const bool whole = wanted == 0 || wants(info, FI_MR_PROV_KEY | FI_MR_RAW);
+  return {wants(info, FI_MR_RAW), whole ? terms.mr_key_size : wanted};
 }
 
 // fi_domain(3): a key that an application chooses fits into mr_key_size bytes.
@@ -203,13 +195,14 @@ Domain::Domain(Fabric& fabric, const fi_info& info, std::shared_ptr<device::Devi
       locking_(locking_for(info, biased_lock_)),
       registration_{wants(info, FI_MR_ALLOCATED),
                     wants(info, FI_MR_VIRT_ADDR),
-                    wants(info, FI_MR_PROV_KEY) || wants_beyond_basic(info, FI_MR_RAW),
+                    wants(info, FI_MR_PROV_KEY | FI_MR_RAW),
                     (info.caps & FI_RMA_EVENT) != 0,
                     terms_.mr_key_size <= kShortKeySize,
-                    wants_beyond_basic(info, FI_MR_RMA_EVENT),
-                    wants_beyond_basic(info, FI_MR_ENDPOINT),
-                    wants_beyond_basic(info, FI_MR_MMU_NOTIFY),
-                    largest_key_of(info, terms_)},
+                    wants(info, FI_MR_RMA_EVENT),
+                    wants(info, FI_MR_ENDPOINT),
+                    wants(info, FI_MR_MMU_NOTIFY),
+                    largest_key_of(info, terms_),
+                    mr_bits(info.domain_attr->mr_mode)},
       api_version_(fabric.requested_api()),
       raw_keys_(raw_keys_for(info, terms_)),
       rules_(rules_of(terms_, local_descriptors_.get(), raw_keys_)),

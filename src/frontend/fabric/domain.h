@@ -39,6 +39,7 @@ struct RegistrationMode {
   bool refreshed = false;          // unmapped memory is closed until a refresh (FI_MR_MMU_NOTIFY)
   // The largest key that the application may choose: one of mr_key_size bytes, but FI_KEY_NOTAVAIL.
   std::uint64_t largest_key = 0;
+  int bits = 0;  // of mr_mode
 
   // A requested key is within that range, or is not used.
   bool allows_key(std::uint64_t key) const { return provider_keys || key <= largest_key; }

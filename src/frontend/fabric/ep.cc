@@ -123,6 +123,12 @@ int Ep::open(Domain& domain, const fi_info& info, fid_ep** ep, void* context) {
     log_warning(FI_LOG_EP_CTRL, "cannot open the endpoint: {}", ok.error().message);
     return fabric_status(ok.error());
   }
+  const int missing = mr_modes_for(domain.terms(), info.caps) & ~domain.registration().bits;
+  if (missing != 0) {
+    log_warning(FI_LOG_EP_CTRL, "caps {:#x}: the domain was opened without mr_mode {:#x}",
+                info.caps, missing);
+    return -FI_EINVAL;
+  }
   const bool connected = offer->type == FI_EP_MSG;
   if (!connected && info.handle != nullptr) return -FI_EINVAL;
   Beginning beginning;

@@ -9,6 +9,7 @@
 #include "completion_error.h"
 #include "fid_object.h"
 #include "internal.h"
+#include "os/cancellation.h"
 
 namespace weft::fabric {
 namespace {
@@ -112,21 +113,37 @@ void EventQueue::push_work(std::uint32_t event, struct fid& object, std::functio
   add(std::move(entry));
 }
 
-// The lock is held: forget() waits for work that is under way.
-EventQueue::QueuedEvent* EventQueue::first() {
-  if (entries_.empty()) return nullptr;
-  QueuedEvent& first = entries_.front();
-  if (first.work == nullptr) return &first;
-  const int status = std::exchange(first.work, nullptr)();
-  if (status == 0) return &first;
-  fi_eq_entry content;
-  std::memcpy(&content, first.content.data(), sizeof content);
-  first.content.clear();
-  first.failed = true;
-  first.error.fid = content.fid;
-  first.error.context = content.context;
-  first.error.err = -status;
-  return &first;
+// Without the lock: others add events meanwhile.
+void EventQueue::do_work(std::unique_lock<std::mutex>& lock) {
+  const os::CancellationOff off;
+  QueuedEvent entry = std::move(entries_.front());
+  entries_.pop_front();
+  working_for_ = entry.object;
+  lock.unlock();
+  const int status = std::exchange(entry.work, nullptr)();
+  if (status != 0) {
+    fi_eq_entry content;
+    std::memcpy(&content, entry.content.data(), sizeof content);
+    entry.content.clear();
+    entry.failed = true;
+    entry.error.fid = content.fid;
+    entry.error.context = content.context;
+    entry.error.err = -status;
+  }
+  lock.lock();
+  working_for_ = nullptr;
+  entries_.push_front(std::move(entry));
+  work_ended_.notify_all();
+}
+
+// Null while another thread does the work that is read next.
+EventQueue::QueuedEvent* EventQueue::first(std::unique_lock<std::mutex>& lock) {
+  if (working_for_ != nullptr || entries_.empty()) return nullptr;
+  if (entries_.front().work != nullptr) {
+    do_work(lock);
+    waiting_.notify();
+  }
+  return entries_.empty() ? nullptr : &entries_.front();
 }
 
 // fi_cm(3): data for which the reader has no room are cut off.
@@ -186,7 +203,10 @@ bool EventQueue::withdraw_request(const struct fid* handle) {
 }
 
 void EventQueue::forget(const struct fid& object) {
-  const std::lock_guard guard(mutex_);
+  if (wait_point_.inherited()) return;  // a forked child reads nothing
+  const os::CancellationOff off;
+  std::unique_lock lock(mutex_);
+  work_ended_.wait(lock, [&] { return working_for_ != &object; });
   for (auto* entries : {&entries_, &requests_}) {
     std::erase_if(*entries, [&](const QueuedEvent& entry) { return entry.object == &object; });
   }
@@ -194,8 +214,8 @@ void EventQueue::forget(const struct fid& object) {
 
 ssize_t EventQueue::take(std::uint32_t* event, void* buffer, std::size_t length, bool peek) {
   bring_up_to_date();
-  const std::lock_guard guard(mutex_);
-  QueuedEvent* const next = first();
+  std::unique_lock lock(mutex_);
+  QueuedEvent* const next = first(lock);
   if (next == nullptr) return -FI_EAGAIN;
   if (next->failed) return -FI_EAVAIL;
   if (next->least > length) return -FI_ETOOSMALL;
@@ -226,8 +246,8 @@ void EventQueue::give_error(const QueuedEvent& failed, fi_eq_err_entry& out) {
 
 ssize_t EventQueue::take_error(fi_eq_err_entry& out, bool peek) {
   bring_up_to_date();
-  const std::lock_guard guard(mutex_);
-  const QueuedEvent* const next = first();
+  std::unique_lock lock(mutex_);
+  const QueuedEvent* const next = first(lock);
   if (next == nullptr || !next->failed) return -FI_EAGAIN;
   give_error(*next, out);
   if (!peek) entries_.pop_front();
@@ -236,7 +256,7 @@ ssize_t EventQueue::take_error(fi_eq_err_entry& out, bool peek) {
 
 bool EventQueue::ready() const {
   const std::lock_guard guard(mutex_);
-  return !entries_.empty() || !requests_.empty();
+  return working_for_ == nullptr && (!entries_.empty() || !requests_.empty());
 }
 
 int open_eq(Fabric& fabric, fi_eq_attr* attributes, fid_eq** eq, void* context) {

@@ -38,8 +38,9 @@ class EventQueue : public ChildObject<EventQueue, fid_eq, Fabric>, public Usable
   void push(std::uint32_t event, const void* content, std::size_t length);
   // Adds an error with its data: `data`, or else what its fields say. They are copied.
   void push_error(const fi_eq_err_entry& error, std::span<const std::byte> data = {});
-  // Adds work that is done when it is the first to be read. It returns 0, and `event` is read with
-  // the object and its context (struct fi_eq_entry), or a negative libfabric error, and that is.
+  // Adds work that the thread does that reads it first. It returns 0, and `event` is read with the
+  // object and its context (struct fi_eq_entry), or a negative libfabric error, and that is. Until
+  // it has ended other threads find nothing to read.
   void push_work(std::uint32_t event, struct fid& object, std::function<int()> work);
   // Adds an event of a connection (struct fi_eq_cm_entry). An info that is not read is freed.
   void push_connection(std::uint32_t event, struct fid& object, InfoList info,
@@ -49,7 +50,7 @@ class EventQueue : public ChildObject<EventQueue, fid_eq, Fabric>, public Usable
   void push_request(struct fid& object, InfoList info, std::span<const std::byte> data);
   // Removes the event of a connection request whose info has that handle. False when it was read.
   bool withdraw_request(const struct fid* handle);
-  // Removes what was said of an object that is closed now.
+  // Removes what was said of an object that is closed now, after work for it that is under way.
   void forget(const struct fid& object);
   // The first event, taken out unless `peek`. -FI_EAGAIN when there is none, -FI_EAVAIL when an
   // error comes first, -FI_ETOOSMALL when it does not fit into `length` bytes.
@@ -75,7 +76,8 @@ class EventQueue : public ChildObject<EventQueue, fid_eq, Fabric>, public Usable
                                    std::span<const std::byte> data);
   void add(QueuedEvent entry);
   void bring_up_to_date();
-  QueuedEvent* first();
+  QueuedEvent* first(std::unique_lock<std::mutex>& lock);
+  void do_work(std::unique_lock<std::mutex>& lock);
   void give_error(const QueuedEvent& failed, fi_eq_err_entry& out);
 
   const bool writable_;
@@ -83,8 +85,10 @@ class EventQueue : public ChildObject<EventQueue, fid_eq, Fabric>, public Usable
   device::EngineGroup waiting_;
   mutable std::mutex mutex_;
   std::deque<QueuedEvent> entries_;
-  std::deque<QueuedEvent> requests_;  // that go behind what the engines still have to say
-  std::vector<std::byte> lent_;       // the err_data that the program looks at
+  std::deque<QueuedEvent> requests_;         // that go behind what the engines still have to say
+  const struct fid* working_for_ = nullptr;  // the object of work that is under way
+  std::condition_variable work_ended_;
+  std::vector<std::byte> lent_;  // the err_data that the program looks at
   WaitPoint wait_point_;
 };
 

@@ -115,6 +115,17 @@ bool settle_as_opened(T fi_domain_attr::*attribute, const fi_domain_attr& opened
   return number_of(hinted.*attribute) == 0;
 }
 
+// The same for mr_mode: bits that the open domain requires beyond the answer may be hinted, too,
+// and it lacks none of the answer's.
+bool settle_mr_mode(int opened, int hinted, int& answer) {
+  if (opened == answer) return true;
+  if ((mr_bits(answer) & ~mr_bits(opened)) != 0) return false;
+  answer = opened;
+  constexpr int kNames = FI_MR_BASIC | FI_MR_SCALABLE;
+  const bool covered = ((opened | hinted) & kNames) == 0 && (opened & ~hinted) == 0;
+  return hinted == 0 || covered;
+}
+
 // Keeps the contracts that endpoints of the open domain can have.
 Status keep_as_opened(const fi_domain_attr& opened, const fi_domain_attr& hinted,
                       std::vector<Contract>& contracts) {
@@ -123,7 +134,7 @@ Status keep_as_opened(const fi_domain_attr& opened, const fi_domain_attr& hinted
     return !settle_as_opened(&fi_domain_attr::threading, opened, hinted, answer) ||
            !settle_as_opened(&fi_domain_attr::control_progress, opened, hinted, answer) ||
            !settle_as_opened(&fi_domain_attr::data_progress, opened, hinted, answer) ||
-           !settle_as_opened(&fi_domain_attr::mr_mode, opened, hinted, answer);
+           !settle_mr_mode(opened.mr_mode, hinted.mr_mode, answer.mr_mode);
   });
   if (!contracts.empty()) return {};
   return Error{FI_ENODATA, "the domain in the hints was opened with other attributes"};

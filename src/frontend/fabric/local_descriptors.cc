@@ -10,7 +10,7 @@ namespace weft::fabric {
 
 using memory::AccessError;
 
-// No peer uses these entries, so nothing holds them.
+// Only checks of other threads hold these entries, for a moment.
 LocalDescriptor::~LocalDescriptor() {
   for (const memory::Registration& segment : segments_) static_cast<void>(table_->remove(segment));
 }

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <functional>
 #include <utility>
+#include <vector>
 
 #include "boundary.h"
 #include "counter.h"
 #include "log.h"
-#include "os/mapped_ranges.h"
 
 namespace weft::fabric {
 namespace {
@@ -28,16 +28,6 @@ int control_region(::fid* fid, int command, void* argument) {
                ? region.refresh(*static_cast<fi_mr_modify*>(argument))
                : region.raw_attributes(*static_cast<struct fi_mr_raw_attr*>(argument));
   });
-}
-
-// Closes bytes of a region, and opens those of them that are mapped with what its rights need.
-void close_unmapped(memory::RegionParts& parts, std::uint64_t base, std::uint64_t length,
-                    std::uint64_t access) {
-  set_closed(parts, base, length, true);
-  const auto mapped = os::mapped_ranges({base, base + length}, (access & FI_REMOTE_READ) != 0,
-                                        (access & FI_REMOTE_WRITE) != 0);
-  for (const os::AddressRange& range : mapped)
-    set_closed(parts, range.begin, range.end - range.begin, false);
 }
 
 constexpr FidCalls kRegionCalls{
@@ -70,11 +60,7 @@ int MemoryRegion::open(const RegionWish& wish) {
   if (!made) return status_of(made.error());
   const std::lock_guard guard(control_);
   registered_ = std::move(made).value();
-  if (const int failed = open_mapped_memory()) {
-    static_cast<void>(table().remove(peers_key()->registration));
-    registered_ = {};
-    return failed;
-  }
+  if (const int failed = open_mapped_memory()) return failed;
   place_ = std::move(place);
   mem_desc = registered_.descriptor != nullptr ? registered_.descriptor->value() : this;
   if (!parent().registration().endpoints) show_key();
@@ -83,7 +69,7 @@ int MemoryRegion::open(const RegionWish& wish) {
 }
 
 RegionKey MemoryRegion::table_key() const {
-  return peers_key() ? peers_key()->registration.key : RegionKey{FI_KEY_NOTAVAIL};
+  return peers_key() ? peers_key()->registration().key : RegionKey{FI_KEY_NOTAVAIL};
 }
 
 // A raw key is told by raw_attributes() only.
@@ -93,7 +79,7 @@ void MemoryRegion::show_key() {
 
 int MemoryRegion::close() {
   if (EventQueue* const eq = parent().registration_eq()) eq->forget(fid);
-  const Status removed = peers_key() ? table().remove(peers_key()->registration) : Status();
+  const Status removed = peers_key() ? registered_.peers_key->remove() : Status();
   if (!removed) {
     log_warning(FI_LOG_MR, "cannot close region {:#x}: {}", table_key().v, removed.error().message);
     return fabric_status(removed.error());
@@ -132,7 +118,7 @@ int MemoryRegion::bind_counter(::fid* object, std::uint64_t flags) {
   if (!driven) return fabric_status(driven.error());
   if (!parent().region_counters().bind(table_key(), this, rights(flags), counter.counter()))
     return -FI_EINVAL;
-  if (peers_key()) table().report_accesses(peers_key()->registration, rights(flags));
+  if (peers_key()) table().report_accesses(peers_key()->registration(), rights(flags));
   return 0;
 }
 
@@ -142,7 +128,7 @@ int MemoryRegion::enable() {
   if (parent().registration().endpoints && !endpoint_) return -FI_EINVAL;
   if (std::exchange(enabled_, true) || !starts_disabled_) return 0;
   const std::uint32_t only = endpoint_ ? endpoint_.get()->number() : 0;
-  if (peers_key()) table().enable(peers_key()->registration, only);
+  if (peers_key()) table().enable(peers_key()->registration(), only);
   show_key();
   return 0;
 }
@@ -160,30 +146,27 @@ int MemoryRegion::refresh(const fi_mr_modify& wanted) {
 int MemoryRegion::open_mapped_memory() {
   if (!peers_key() || !parent().registration().refreshed) return 0;
   if (const int wrong = refresh_ranges({})) return wrong;
-  if (!starts_disabled_) table().enable(peers_key()->registration);
+  if (!starts_disabled_) table().enable(peers_key()->registration());
   return 0;
 }
 
 // Without ranges: all of the region.
 int MemoryRegion::refresh_ranges(std::span<const LocalRange> ranges) {
-  const memory::RegionParts parts = table().parts_of(peers_key()->registration);
-  for (const LocalRange& range : ranges) {
-    const auto base = reinterpret_cast<std::uint64_t>(range.base);
-    if (!contain(parts, base, range.length)) return -FI_EINVAL;
-  }
+  const memory::RegionParts before = table().parts_of(peers_key()->registration());
+  const auto outside = [&](const LocalRange& range) { return !contain(before, range); };
+  if (std::ranges::any_of(ranges, outside)) return -FI_EINVAL;
+  std::vector<LocalRange> all;
+  for (const memory::RegionPart& part : before)
+    all.push_back({reinterpret_cast<void*>(part.base), part.length});
   std::function<void(memory::RegionParts&)> reread;
   if (parent().registration().refreshed) {
-    reread = [&](memory::RegionParts& now) {
-      const auto look_at = [&](std::uint64_t base, std::uint64_t length) {
-        close_unmapped(now, base, length, access_);
-      };
-      for (const LocalRange& range : ranges)
-        look_at(reinterpret_cast<std::uint64_t>(range.base), range.length);
-      if (!ranges.empty()) return;
-      for (const memory::RegionPart& part : parts) look_at(part.base, part.length);
+    reread = [&](memory::RegionParts& parts) {
+      const std::span<const LocalRange> looked = ranges.empty() ? all : ranges;
+      const auto mapped = mapped_memory(looked, access_ & (FI_REMOTE_READ | FI_REMOTE_WRITE));
+      parts = looked_at(parts, looked, mapped ? mapped.value() : std::vector<os::AddressRange>());
     };
   }
-  const Status refreshed = table().refresh(peers_key()->registration, reread);
+  const Status refreshed = table().refresh(peers_key()->registration(), reread);
   if (refreshed) return 0;
   log_warning(FI_LOG_MR, "cannot refresh region {:#x}: {}", table_key().v,
               refreshed.error().message);
@@ -197,8 +180,8 @@ int MemoryRegion::raw_attributes(const struct fi_mr_raw_attr& wanted) const {
   if (!open_) return -FI_EOPBADSTATE;
   if (!peers_key()) return -FI_ENOKEY;
   if (parent().registration().endpoints && !enabled_) return -FI_EOPBADSTATE;
-  const RawKey own =
-      peers_key()->raw != nullptr ? *peers_key()->raw : parent().raw_keys().of(table_key());
+  const RawKey* const chosen = peers_key()->raw();
+  const RawKey own = chosen != nullptr ? *chosen : parent().raw_keys().of(table_key());
   const auto raw = own.view();
   const std::size_t room = std::exchange(*wanted.key_size, raw.size());
   if (room < raw.size()) return -FI_ETOOSMALL;

@@ -55,28 +55,31 @@ int check(const Domain& domain, const fi_mr_attr& attributes, const RegionWish& 
 
 // Registers when the event queue is read that is told of it. `region` is written before.
 void register_later(EventQueue& eq, MemoryRegion& region, const RegionWish& wish) {
-  auto segments = std::make_shared<std::vector<iovec>>(wish.segments.begin(), wish.segments.end());
+  auto segments =
+      std::make_shared<std::vector<LocalRange>>(wish.segments.begin(), wish.segments.end());
   eq.push_work(FI_MR_COMPLETE, region.fid, [&region, wish, segments] {
     RegionWish own = wish;
     own.segments = *segments;
-    return region.open(own);
+    return at_c_border([&] { return region.open(own); });
   });
 }
 
 int register_region(Domain& domain, const fi_mr_attr& attributes, std::uint64_t flags,
                     fid_mr** mr) {
-  const RegionWish wish{{attributes.mr_iov, attributes.iov_count},
-                        attributes.access,
-                        attributes.requested_key,
-                        flags};
+  const RegionWish wish{
+      {reinterpret_cast<const LocalRange*>(attributes.mr_iov), attributes.iov_count},
+      attributes.access,
+      attributes.requested_key,
+      flags};
   if (const int wrong = check(domain, attributes, wish)) return wrong;
   auto region = std::make_unique<MemoryRegion>(domain, wish, attributes.context);
   EventQueue* const eq = domain.registration_eq();
   if (eq == nullptr) {
     if (const int failed = region->open(wish)) return failed;
   }
-  *mr = region.release();
-  if (eq != nullptr) register_later(*eq, MemoryRegion::from(*mr), wish);
+  *mr = region.get();
+  if (eq != nullptr) register_later(*eq, *region, wish);
+  static_cast<void>(region.release());
   return 0;
 }
 

@@ -115,11 +115,11 @@ Result<int> agree_mr_mode(std::uint32_t api_version, int hinted, int required, b
   return required;
 }
 
-Result<int> check_mr_mode(std::uint32_t api_version, int mode, int required, int least) {
+Result<int> check_mr_mode(std::uint32_t api_version, int mode, int required, int all) {
   const bool named = mode == FI_MR_BASIC || mode == FI_MR_SCALABLE;
   if (named && says_all(mode, required)) return mode;
-  const bool bits = api_version >= kFirstApiWithMrBits && (mode == required || mode == least);
-  if (bits || (mode == FI_MR_UNSPEC && least == 0)) return mode;
+  const bool bits = api_version >= kFirstApiWithMrBits && (mode == required || mode == all);
+  if (bits || (mode == FI_MR_UNSPEC && required == 0)) return mode;
   return refusal(fmt::format("mr_mode {:#x}: fi_getinfo does not return that", mode));
 }
 

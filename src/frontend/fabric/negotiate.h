@@ -36,9 +36,9 @@ Result<std::uint64_t> agree_context_caps(std::uint64_t hinted, std::uint64_t end
 Result<int> agree_mr_mode(std::uint32_t api_version, int hinted, int required,
                           bool local_mode = false);
 
-// What fi_domain(3) takes: nothing but what agree_mr_mode() answers, for all that is required or
-// for `least` of it, which endpoints without remote accesses need.
-Result<int> check_mr_mode(std::uint32_t api_version, int mode, int required, int least = 0);
+// The modes that fi_domain(3) takes: an answer of agree_mr_mode() for what the capabilities of its
+// endpoints require, or for `all` that any endpoint does.
+Result<int> check_mr_mode(std::uint32_t api_version, int mode, int required, int all);
 
 // The application serialises as it says; weft takes every level and repeats it.
 Result<fi_threading> agree_threading(int hinted);

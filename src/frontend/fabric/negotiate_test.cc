@@ -166,31 +166,31 @@ TEST(MrMode, NamesSayLocalByFiLocalMr) {
 TEST(MrMode, BasicDoesNotSayEverything) {
   for (const int bit : {FI_MR_RAW, FI_MR_MMU_NOTIFY, FI_MR_RMA_EVENT, FI_MR_ENDPOINT}) {
     expect_refused(agree_mr_mode(kNow, FI_MR_BASIC, kMap | bit, true));
-    expect_refused(check_mr_mode(kNow, FI_MR_BASIC, kMap | bit));
+    expect_refused(check_mr_mode(kNow, FI_MR_BASIC, kMap | bit, kMap | bit));
   }
 }
 
 TEST(MrMode, OfADomainWithoutRemoteAccessesMayBeLess) {
   constexpr int kRequired = kMap | FI_MR_LOCAL;
   constexpr int kLeast = FI_MR_LOCAL | FI_MR_ALLOCATED;
-  expect_answer(check_mr_mode(kNow, kLeast, kRequired, kLeast), kLeast);
-  expect_answer(check_mr_mode(kNow, kRequired, kRequired, kLeast), kRequired);
-  expect_refused(check_mr_mode(kNow, 0, kRequired, kLeast));
-  expect_refused(check_mr_mode(kNow, FI_MR_LOCAL, kRequired, kLeast));
+  expect_answer(check_mr_mode(kNow, kLeast, kLeast, kRequired), kLeast);
+  expect_answer(check_mr_mode(kNow, kRequired, kLeast, kRequired), kRequired);
+  expect_refused(check_mr_mode(kNow, 0, kLeast, kRequired));
+  expect_refused(check_mr_mode(kNow, FI_MR_LOCAL, kLeast, kRequired));
 }
 
 TEST(MrMode, OfADomainIsOneThatIsAnswered) {
   for (const int required : {0, kMap}) {
-    expect_answer(check_mr_mode(kNow, required, required), required);
-    expect_answer<int>(check_mr_mode(kNow, FI_MR_BASIC, required), FI_MR_BASIC);
-    expect_refused(check_mr_mode(kNow, FI_MR_LOCAL, required));
-    expect_refused(check_mr_mode(kNow, kMap | FI_MR_ENDPOINT, required));
-    expect_refused(check_mr_mode(kNow, FI_MR_VIRT_ADDR, required));
+    expect_answer(check_mr_mode(kNow, required, required, required), required);
+    expect_answer<int>(check_mr_mode(kNow, FI_MR_BASIC, required, required), FI_MR_BASIC);
+    expect_refused(check_mr_mode(kNow, FI_MR_LOCAL, required, required));
+    expect_refused(check_mr_mode(kNow, kMap | FI_MR_ENDPOINT, required, required));
+    expect_refused(check_mr_mode(kNow, FI_MR_VIRT_ADDR, required, required));
   }
-  expect_answer<int>(check_mr_mode(kNow, FI_MR_SCALABLE, 0), FI_MR_SCALABLE);
-  expect_refused(check_mr_mode(kNow, FI_MR_SCALABLE, kMap));
-  expect_refused(check_mr_mode(kNow, kMap, 0));
-  expect_refused(check_mr_mode(kOld, kMap, kMap));
+  expect_answer<int>(check_mr_mode(kNow, FI_MR_SCALABLE, 0, 0), FI_MR_SCALABLE);
+  expect_refused(check_mr_mode(kNow, FI_MR_SCALABLE, kMap, kMap));
+  expect_refused(check_mr_mode(kNow, kMap, 0, 0));
+  expect_refused(check_mr_mode(kOld, kMap, kMap, kMap));
 }
 
 TEST(Threading, EveryLevelIsEchoedAndNoneMeansSafe) {

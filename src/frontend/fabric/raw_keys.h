@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "base/types.h"
+#include "os/origin.h"
 
 namespace weft::fabric {
 
@@ -47,8 +48,11 @@ class RawKeys {
   bool unmap(RegionKey key);
   bool is_mapped(RegionKey key) const;
   bool none_mapped() const;
+  // In a forked child they are the parent's.
+  bool inherited() const { return origin_.inherited(); }
 
  private:
+  const os::Origin origin_;
   const bool required_;
   const std::size_t size_;
   mutable std::mutex mutex_;

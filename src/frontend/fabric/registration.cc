@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "log.h"
-#include "os/process_memory.h"
 
 namespace weft::fabric {
 namespace {
@@ -19,37 +18,50 @@ Error refusal(const memory::RegionAttributes& wanted, const Error& error) {
   return error;
 }
 
-// Pages of an address range that wraps are not looked for: the region table refuses it.
-bool is_mapped(const iovec& segment) {
-  const auto base = reinterpret_cast<std::uint64_t>(segment.iov_base);
-  return base + segment.iov_len < base || os::is_mapped(segment.iov_base, segment.iov_len);
+constexpr std::uint64_t kReadingAccess = FI_SEND | FI_WRITE | FI_REMOTE_READ;
+constexpr std::uint64_t kWritingAccess = FI_RECV | FI_READ | FI_REMOTE_WRITE;
+
+// The address behind the last byte, or the last address.
+std::uint64_t end_of(const LocalRange& range) {
+  const auto base = reinterpret_cast<std::uint64_t>(range.base);
+  return range.length > ~base ? ~std::uint64_t{0} : base + range.length;
 }
 
-// With FI_MR_ALLOCATED every page is mapped.
-Status check_pages(const Domain& domain, std::span<const iovec> segments) {
+// The first address of the range that is not mapped, or its end.
+std::uint64_t first_unmapped(const LocalRange& range, std::span<const os::AddressRange> mapped) {
+  auto at = reinterpret_cast<std::uint64_t>(range.base);
+  for (const os::AddressRange& each : mapped) {
+    if (each.begin <= at && at < each.end) at = each.end;
+  }
+  return std::min(at, end_of(range));
+}
+
+// With FI_MR_ALLOCATED every page is mapped with what the rights need.
+Status check_pages(const Domain& domain, std::span<const LocalRange> segments,
+                   std::uint64_t access) {
   if (!domain.registration().allocated) return {};
-  for (const iovec& segment : segments) {
-    if (is_mapped(segment)) continue;
-    log_warning(FI_LOG_MR, "cannot register {} bytes at {}: not all of them are mapped",
-                segment.iov_len, fmt::ptr(segment.iov_base));
-    return Error{EFAULT, "not all pages are mapped"};
+  const auto mapped = mapped_memory(segments, access);
+  if (!mapped) return mapped.error();
+  for (const LocalRange& segment : segments) {
+    const std::uint64_t bad = first_unmapped(segment, mapped.value());
+    if (segment.length == 0 || bad == end_of(segment)) continue;
+    log_warning(FI_LOG_MR,
+                "{}cannot register {} bytes at {}: the page of {:#x} is not mapped, or not with "
+                "what the access flags need",
+                contract_prefix(domain), segment.length, fmt::ptr(segment.base), bad);
+    return Error{EFAULT, "a page is not mapped with what the access flags need"};
   }
   return {};
 }
 
-// Further segments become `rest`.
-memory::RegionAttributes wanted_region(const Domain& domain, const RegionWish& wish,
-                                       LocalRange (&rest)[kMrIovLimit]) {
+memory::RegionAttributes wanted_region(const Domain& domain, const RegionWish& wish) {
   const RegistrationMode& mode = domain.registration();
-  std::transform(wish.segments.begin() + 1, wish.segments.end(), rest, [](const iovec& segment) {
-    return LocalRange{segment.iov_base, segment.iov_len};
-  });
   memory::RegionAttributes wanted;
   wanted.domain = domain.id();
   wanted.access = rights(wish.access);
-  wanted.base = reinterpret_cast<std::uint64_t>(wish.segments[0].iov_base);
-  wanted.length = wish.segments[0].iov_len;
-  wanted.rest = {rest, wish.segments.size() - 1};
+  wanted.base = reinterpret_cast<std::uint64_t>(wish.segments[0].base);
+  wanted.length = wish.segments[0].length;
+  wanted.rest = wish.segments.subspan(1);
   wanted.start = mode.virtual_addresses ? wanted.base : 0;
   wanted.key = RegionKey{wish.requested_key};
   wanted.disabled = mode.refreshed || wish.starts_disabled(mode);
@@ -64,7 +76,7 @@ Result<PeersKey> expose_by_raw_key(Domain& domain, memory::RegionAttributes& wan
     wanted.key = keys.key_of(raw->view());
     if (wanted.key.v == FI_KEY_NOTAVAIL) continue;
     const auto added = domain.device()->regions().add(wanted);
-    if (added) return PeersKey{added.value(), std::move(raw)};
+    if (added) return PeersKey(domain.device()->regions(), added.value(), std::move(raw));
     if (added.error().code != ENOKEY) return added.error();
   }
 }
@@ -75,16 +87,13 @@ Result<PeersKey> expose(Domain& domain, memory::RegionAttributes& wanted) {
   wanted.short_key = wanted.choose_key && domain.registration().short_keys;
   const auto added = domain.device()->regions().add(wanted);
   if (!added) return added.error();
-  return PeersKey{added.value(), nullptr};
+  return PeersKey(domain.device()->regions(), added.value(), nullptr);
 }
 
 // Makes the region's segments usable by local operations, where that needs a descriptor.
-Result<std::unique_ptr<LocalDescriptor>> describe_segments(Domain& domain,
-                                                           const memory::RegionAttributes& wanted) {
+Result<std::unique_ptr<LocalDescriptor>> describe_segments(Domain& domain, const RegionWish& wish) {
   if (domain.local_descriptors() == nullptr) return std::unique_ptr<LocalDescriptor>();
-  LocalRange all[kMrIovLimit] = {{reinterpret_cast<void*>(wanted.base), wanted.length}};
-  std::ranges::copy(wanted.rest, all + 1);
-  return domain.local_descriptors()->add({all, 1 + wanted.rest.size()}, wanted.access);
+  return domain.local_descriptors()->add(wish.segments, rights(wish.access));
 }
 
 }  // namespace
@@ -104,19 +113,18 @@ Access rights(std::uint64_t access) {
 }
 
 Status check_ranges(const Domain& domain, const RegionWish& wish) {
-  LocalRange rest[kMrIovLimit];
-  const memory::RegionAttributes wanted = wanted_region(domain, wish, rest);
+  const memory::RegionAttributes wanted = wanted_region(domain, wish);
   const auto size = memory::RegionTable::size_of(wanted);
   return size ? Status() : refusal(wanted, size.error());
 }
 
 Result<Registered> register_memory(Domain& domain, const RegionWish& wish) {
-  if (const Status mapped = check_pages(domain, wish.segments); !mapped) return mapped.error();
-  LocalRange rest[kMrIovLimit];
-  memory::RegionAttributes wanted = wanted_region(domain, wish, rest);
+  const Status mapped = check_pages(domain, wish.segments, wish.access);
+  if (!mapped) return mapped.error();
+  memory::RegionAttributes wanted = wanted_region(domain, wish);
   Registered made;
   made.base_address = wanted.start;
-  auto descriptor = describe_segments(domain, wanted);
+  auto descriptor = describe_segments(domain, wish);
   if (!descriptor) return refusal(wanted, descriptor.error());
   made.descriptor = std::move(descriptor).value();
   if (!wish.is_exposed()) return made;
@@ -124,6 +132,16 @@ Result<Registered> register_memory(Domain& domain, const RegionWish& wish) {
   if (!key) return refusal(wanted, key.error());
   made.peers_key = std::move(key).value();
   return made;
+}
+
+Result<std::vector<os::AddressRange>> mapped_memory(std::span<const LocalRange> ranges,
+                                                    std::uint64_t access) {
+  os::AddressRange within{~std::uint64_t{0}, 0};
+  for (const LocalRange& range : ranges) {
+    within.begin = std::min(within.begin, reinterpret_cast<std::uint64_t>(range.base));
+    within.end = std::max(within.end, end_of(range));
+  }
+  return os::mapped_ranges(within, (access & kReadingAccess) != 0, (access & kWritingAccess) != 0);
 }
 
 std::string contract_prefix(const Domain& domain) {

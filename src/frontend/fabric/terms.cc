@@ -53,6 +53,11 @@ Terms terms_of(const Options& options) {
   return terms;
 }
 
+int mr_bits(int mr_mode) {
+  if (mr_mode == FI_MR_BASIC) return kMapMrModes | FI_MR_LOCAL;
+  return mr_mode == FI_MR_SCALABLE ? FI_MR_LOCAL : mr_mode;
+}
+
 int mr_modes_for(const Terms& terms, std::uint64_t caps) {
   if ((caps & kRmaCaps) != 0) return terms.mr_modes;
   return (terms.mr_modes & FI_MR_LOCAL) != 0 ? terms.mr_modes & ~kTargetMrModes : 0;

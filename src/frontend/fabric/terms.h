@@ -28,6 +28,9 @@ struct Terms {
 // FI_REMOTE_COMM needs the network.
 Terms terms_of(const Options& options);
 
+// The bits of an mr_mode; FI_MR_BASIC and FI_MR_SCALABLE say nothing against FI_MR_LOCAL.
+int mr_bits(int mr_mode);
+
 // The bits of the terms that an endpoint of these capabilities needs. Where no peer accesses
 // memory, only local buffers matter, and FI_MR_LOCAL alone is about those.
 int mr_modes_for(const Terms& terms, std::uint64_t caps);

@@ -126,10 +126,13 @@ template <class Target, class Call>
                                                     const Uses& uses) noexcept {
   return at_c_border([&]() -> ssize_t {
     if (const int wrong = ep.rules()->check_size(uses.length, uses.injected)) return wrong;
-    const int refusal = ep.rules()->check(uses.local, uses.remote);
-    const bool now = (flags & FI_TRIGGER) == 0;
-    if (refusal != 0 && now) return -target.refuse(call, FI_EACCES, refusal);
-    return start(ep, call, flags, work, refusal);
+    std::string why;
+    const int refusal = ep.rules()->check(uses.local, uses.remote, why);
+    const bool now = refusal != 0 && (flags & FI_TRIGGER) == 0;
+    const ssize_t status =
+        now ? -target.refuse(call, FI_EACCES, refusal) : start(ep, call, flags, work, refusal);
+    if (refusal != 0 && status != -FI_EAGAIN) log_warning(FI_LOG_EP_DATA, "{}", why);
+    return status;
   });
 }
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <initializer_list>
 #include <span>
+#include <string>
 
 #include "base/types.h"
 #include "local_descriptors.h"
@@ -40,12 +41,13 @@ class TransferRules {
   int check_size(std::size_t length, bool injected) const;
 
   // Why one of the buffers must not be used so (memory::kLocalRefusal and a memory::AccessError),
-  // or a remote range has a key that is not mapped; or 0. The first refused one is logged.
-  int check(std::initializer_list<LocalUse> local, std::span<const RemoteRange> remote) const;
+  // or a remote range has a key that is not mapped; or 0. `why` names the first refused one.
+  int check(std::initializer_list<LocalUse> local, std::span<const RemoteRange> remote,
+            std::string& why) const;
 
  private:
-  int check_buffers(std::initializer_list<LocalUse> uses) const;
-  int check_keys(std::span<const RemoteRange> remote) const;
+  int check_buffers(std::initializer_list<LocalUse> uses, std::string& why) const;
+  int check_keys(std::span<const RemoteRange> remote, std::string& why) const;
 
   const std::size_t max_message_size_;
   const std::size_t max_inject_size_;

@@ -148,9 +148,10 @@ class AccessGuard {
                                 std::size_t hazard, std::size_t element);
   AccessError walk_segments(std::uint64_t offset, std::uint64_t length, std::size_t element);
   bool find(DomainId domain, RegionKey key, std::size_t hazard, Found& found);
-  bool search(IndexWord word, DomainId domain, RegionKey key, std::size_t hazard, Found& found);
+  bool search(IndexWord word, DomainId domain, RegionKey key, std::size_t hazard, Found& found,
+              int& tries);
   bool read_slot(std::uint32_t number, DomainId domain, RegionKey key, std::size_t hazard,
-                 Found& found);
+                 Found& found, int& tries);
   void note_for_report(const Found& found, Access need, RegionKey key);
   void grant(std::uint64_t base, std::uint64_t length);
   std::uint32_t shift_of(std::uint64_t address, std::uint64_t length) const;

@@ -3,7 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
+
+#include "base/types.h"
+#include "os/mapped_ranges.h"
 
 namespace weft::memory {
 
@@ -19,10 +23,13 @@ struct RegionPart {
 // The parts of a region in the order in which peers see them.
 using RegionParts = std::vector<RegionPart>;
 
-// True when all of these bytes lie in parts that follow each other in memory.
-bool contain(const RegionParts& parts, std::uint64_t base, std::uint64_t length);
+// True when each of these bytes lies in a part.
+bool contain(const RegionParts& parts, const LocalRange& range);
 
-// Closes or opens those of these bytes that are in the region, in as few parts as possible.
-void set_closed(RegionParts& parts, std::uint64_t base, std::uint64_t length, bool closed);
+// The parts after a look at some bytes, which are open from now on where they are in `mapped` (in
+// the order of the addresses), else closed. Others stay as they are. Parts that follow each other
+// in memory and are alike become one, whatever segment they are from.
+RegionParts looked_at(const RegionParts& parts, std::span<const LocalRange> ranges,
+                      std::span<const os::AddressRange> mapped);
 
 }  // namespace weft::memory
