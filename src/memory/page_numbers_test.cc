@@ -94,13 +94,13 @@ class Party {
  public:
   Party(const std::string& directory, std::byte* place) {
     table_ = std::move(RegionTable::create(directory)).value();
-    EXPECT_TRUE(table_
-                    ->add({.domain = DomainId{1},
-                           .access = Access::kRemoteRead | Access::kRemoteWrite,
-                           .base = reinterpret_cast<std::uint64_t>(place),
-                           .length = kPages * kPage,
-                           .key = RegionKey{1}})
-                    .ok());
+    const auto added = table_->add({.domain = DomainId{1},
+                                    .access = Access::kRemoteRead | Access::kRemoteWrite,
+                                    .base = reinterpret_cast<std::uint64_t>(place),
+                                    .length = kPages * kPage,
+                                    .key = RegionKey{1}});
+    EXPECT_TRUE(added.ok());
+    region_ = added.value();
     memory_ = std::make_unique<OwnMemory>(table_->for_owner(), DomainId{1});
   }
   bool add_one(std::uint64_t offset) {
@@ -111,9 +111,11 @@ class Party {
                  reinterpret_cast<const std::byte*>(&one), nullptr, LockWait::kUsual)
         .ok();
   }
+  bool refresh() { return table_->refresh(region_, {}).ok(); }
 
  private:
   std::unique_ptr<RegionTable> table_;
+  Registration region_;
   std::unique_ptr<OwnMemory> memory_;
 };
 
@@ -149,6 +151,35 @@ TEST(PageNumbers, AtomicOperationsThroughTwoRegionsOfOnePageTakeTurns) {
       EXPECT_EQ(sum, 2 * turns) << "of " << at;
     }
   }
+  std::filesystem::remove_all(directory);
+}
+
+// A refreshed region takes turns with the others of the pages that it has now.
+TEST(PageNumbers, ARefreshFindsThePagesThatAreMappedNow) {
+  constexpr std::uint64_t kTurns = 10000;
+  constexpr std::uint64_t kWord = kPage / 2 - 4;  // of no alignment: no instruction adds to it
+  std::string directory = "/dev/shm/weft-pages-XXXXXX";
+  ASSERT_NE(::mkdtemp(directory.data()), nullptr);
+  Object object;
+  std::byte* const mapped = object.map();
+  std::byte* const place = private_pages();
+  Party one(directory, place);
+  EXPECT_TRUE(one.add_one(kWord)) << "the pages are looked at";
+  object.map_over(place);
+  EXPECT_TRUE(one.refresh());
+  const auto hammer = [](Party& party) {
+    for (std::uint64_t i = 0; i < kTurns; ++i) {
+      if (!party.add_one(kWord)) return;
+    }
+  };
+  Party two(directory, mapped);
+  std::thread other([&] { hammer(two); });
+  hammer(one);
+  other.join();
+  std::uint64_t sum = 0;
+  std::memcpy(&sum, mapped + kWord, sizeof sum);
+  EXPECT_EQ(sum, 2 * kTurns);
+  ::munmap(place, kPages * kPage);
   std::filesystem::remove_all(directory);
 }
 

@@ -126,6 +126,7 @@ TEST_F(SharedPortTest, WhatPeersAreToldIsTheSameForAllEndpointsOfAPort) {
   differs([&](EndpointSetup& setup) { setup.domain = device->new_domain(); });
   differs([](EndpointSetup& setup) { setup.served.rma = Access::kNone; });
   differs([](EndpointSetup& setup) { setup.count_remote_writes = true; });
+  differs([](EndpointSetup& setup) { setup.number = 7; });
   differs([](EndpointSetup& setup) { setup.place.traffic_class = 4; });
   differs([](EndpointSetup& setup) { setup.place.links.udp = false; });
 }

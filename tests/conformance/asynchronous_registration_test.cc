@@ -175,6 +175,14 @@ TEST_P(AsynchronousRegistration, WithWrongArgumentsFailsAtOnce) {
   EXPECT_EQ(call(memory_.data(), kLength, 8, 0), -FI_EINVAL);
   EXPECT_EQ(call(memory_.data(), kLength, 0, FI_MORE), -FI_EBADFLAGS);
   EXPECT_EQ(call(memory_.data(), SIZE_MAX, 0, 0), -FI_EINVAL);
+  EXPECT_EQ(fi_mr_regv(domain(), nullptr, 1, kRights, 0, 1, 0, &none, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fi_mr_reg(domain(), memory_.data(), kLength, 1ull << 55, 0, 1, 0, &none, nullptr),
+            -FI_EINVAL);
+  if (!required(FI_MR_PROV_KEY | FI_MR_RAW)) {
+    EXPECT_EQ(fi_mr_reg(domain(), memory_.data(), kLength, kRights, 0, FI_KEY_NOTAVAIL, 0, &none,
+                        nullptr),
+              -FI_EKEYREJECTED);
+  }
   EXPECT_EQ(none, nullptr);
   expect_nothing();
 }
@@ -198,8 +206,8 @@ TEST_P(AsynchronousRegistration, WakesAThreadThatSleepsOnTheQueue) {
   std::uint32_t event = 0;
   const int patience_ms = static_cast<int>(patience().count());
   const ssize_t got = fi_eq_sread(eq(), &event, &entry, sizeof entry, patience_ms, 0);
+  const Fid<fid_mr> mr(made);  // written before the event, whether the call has returned or not
   program.join();
-  const Fid<fid_mr> mr(made);
   expect_complete(mr.get(), got, event, entry);
 }
 

@@ -5,13 +5,13 @@ set(matrix "Matrix*")
 set(matching "Matching/*:Receives/*:Order/*:Arrival/*")
 set(remote_access "RemoteAccess/*:Refusal/*")
 # What depends on the registration contract; all of it runs under each one.
-set(contracts "Regions/RegionContract.*:Contracts.*:Endpoints/Opening.*:OpeningAnswers.*")
+set(contracts "Regions/RegionContract.*:Regions/Segments.*:Contracts.*:Endpoints/Opening.*:OpeningAnswers.*")
 # Rules that hold under a contract by name.
 set(named_contracts "NamedContract.*:KeptContract.*")
 set(local_descriptors "Local/*:LocalDescriptors*:DatagramLocalDescriptors.*")
 # Bits of mr_mode that only FI_WEFT_CONTRACT has regions require. (They run without it, too.)
 set(raw_keys "Regions/RawKeys.*:RawKeyCalls.*")
-set(region_states "Regions/CountedRegions.*:Regions/BoundRegions.*:Regions/Refresh.*:UncountedAccess.*")
+set(region_states "Regions/CountedRegions.*:Regions/BoundRegions.*:Regions/Refresh.*:RefreshedParts.*:UncountedAccess.*")
 # Registrations that end with an event.
 set(registrations "Registrations/*:BindingForRegistrations.*")
 set(crowds "ManyPeers*")

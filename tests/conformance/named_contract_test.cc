@@ -148,6 +148,21 @@ TEST_F(NamedContract, HintsNeedEveryDemandedBit) {
   }
 }
 
+// fi_mr(3): FI_MR_LOCAL replaces FI_LOCAL_MR, which is ignored beside it.
+TEST_F(NamedContract, FiLocalMrIsNothingBesideTheBits) {
+  Options asked = options();
+  const Info hints = make_hints(asked);
+  for (const std::uint64_t mode : {std::uint64_t{0}, std::uint64_t{FI_LOCAL_MR}}) {
+    hints->mode = mode;
+    ASSERT_EQ(ask(asked, hints.get()), 0) << log_;
+    EXPECT_EQ(answer_->domain_attr->mr_mode, row_.modes);
+    EXPECT_EQ(answer_->mode, 0u);
+  }
+  if ((row_.modes & FI_MR_LOCAL) == 0) return;
+  hints->domain_attr->mr_mode = kAllBits & ~FI_MR_LOCAL;
+  expect_refused(asked, hints.get(), names_of(FI_MR_LOCAL));
+}
+
 // Before API 1.5 FI_MR_LOCAL is FI_LOCAL_MR of fi_info::mode; with FI_MR_BASIC it still is.
 TEST_F(NamedContract, OldProgramsKeepItByFiLocalMr) {
   if (!fits_basic()) {

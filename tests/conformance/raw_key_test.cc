@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Do raw keys lead to the region that they name, and only while they are mapped? (fi_mr(3))
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "support/atomic.h"
@@ -207,6 +208,25 @@ TEST_F(RawKeyCalls, ARegionThatNoPeerMayAccessHasNone) {
   const Fid<fid_mr> mr = reg(FI_SEND | FI_RECV);
   std::size_t told = sizeof raw_;
   EXPECT_EQ(fi_mr_raw_attr(mr.get(), &base_, raw_, &told, 0), -FI_ENOKEY);
+}
+
+TEST_F(RawKeyCalls, DoNotComeFromTheRequestedKey) {
+  ASSERT_TRUE(domain_.ok());
+  if ((domain_.info()->domain_attr->mr_mode & FI_MR_RAW) == 0) GTEST_SKIP() << "they are the key";
+  for (const std::uint64_t wanted : {std::uint64_t{7}, FI_KEY_NOTAVAIL}) {
+    std::array<std::array<std::uint8_t, 64>, 2> raw{};
+    std::array<Fid<fid_mr>, 2> regions;
+    for (std::size_t i = 0; i < regions.size(); ++i) {
+      regions[i] = open_fid<fid_mr>([&](fid_mr** out) {
+        return fi_mr_reg(domain_.get(), memory_, sizeof memory_, FI_REMOTE_READ, 0, wanted, 0, out,
+                         nullptr);
+      });
+      ASSERT_NE(regions[i], nullptr);
+      std::size_t told = raw[i].size();
+      EXPECT_EQ(fi_mr_raw_attr(regions[i].get(), &base_, raw[i].data(), &told, 0), 0);
+    }
+    EXPECT_NE(raw[0], raw[1]);
+  }
 }
 
 TEST_F(RawKeyCalls, ADomainWithMappedKeysIsBusy) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What does a refresh of a region open, and what does it refuse? (fi_mr(3), fi_mr_refresh)
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <array>
 
@@ -139,7 +140,65 @@ TEST_P(Refresh, OpensARegionOfWhichNothingWasMapped) {
   expect_granted(key, 0, kPages * page_size());
 }
 
+// A page that may only be read serves regions that peers only read.
+TEST_P(Refresh, OpensMemoryWithTheProtectionThatTheRightsNeed) {
+  if (!required(FI_MR_MMU_NOTIFY)) GTEST_SKIP() << "memory is open when it is mapped";
+  ASSERT_EQ(mprotect(page(0), kPages * page_size(), PROT_READ), 0);
+  const auto reg_for = [&](std::uint64_t access) {
+    auto mr = open_fid<fid_mr>([&](fid_mr** out) {
+      return fi_mr_reg(domain(), page(0), kPages * page_size(), access, 0, Endpoint::next_key(), 0,
+                       out, nullptr);
+    });
+    make_ready(mr.get());
+    EXPECT_EQ(fi_mr_refresh(mr.get(), nullptr, 0, 0), 0);
+    return mr;
+  };
+  const Fid<fid_mr> readable = reg_for(FI_REMOTE_READ);
+  const Fid<fid_mr> writable = reg_for(FI_REMOTE_WRITE);
+  const auto access = [&](Kind kind, const Fid<fid_mr>& mr) {
+    const auto base = reinterpret_cast<std::uint64_t>(page(0));
+    return world_.target().post({.kind = kind,
+                                 .length = 64,
+                                 .peer = world_.to_initiator(),
+                                 .remote_address = required(FI_MR_VIRT_ADDR) ? base : 0,
+                                 .key = fi_mr_key(mr.get())});
+  };
+  world_.target().wait_success(access(Kind::kRead, readable));
+  const auto refused = world_.target().wait_error(access(Kind::kWrite, writable), FI_EACCES);
+  EXPECT_EQ(refused.prov_errno, kNotRefreshed);
+}
+
 INSTANTIATE_TEST_SUITE_P(Regions, Refresh, every_placement(), placement_name);
+
+// A region that a domain requires to be refreshed, every second page of which cannot be accessed.
+TEST(RefreshedParts, MoreThanARegionHasAreRefused) {
+  Options options;
+  options.mr_mode = kRequirableModes;
+  const Domain domain(options);
+  ASSERT_TRUE(domain.ok());
+  if (domain.info()->domain_attr->mr_mode != FI_MR_MMU_NOTIFY) GTEST_SKIP() << "no parts";
+  constexpr std::size_t kMost = 1024;
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t length = (kMost + 1) * page;
+  void* const memory =
+      mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  auto* const bytes = static_cast<std::uint8_t*>(memory);
+  fid_mr* mr = nullptr;
+  const auto reg = [&](std::size_t size) {
+    return fi_mr_reg(domain.get(), memory, size, FI_REMOTE_WRITE, 0, Endpoint::next_key(), 0, &mr,
+                     nullptr);
+  };
+  ASSERT_EQ(reg(length), 0);
+  for (std::size_t i = 1; i <= kMost; i += 2)
+    ASSERT_EQ(mprotect(bytes + i * page, page, PROT_NONE), 0);
+  EXPECT_EQ(fi_mr_refresh(mr, nullptr, 0, 0), -FI_ENOSPC);
+  EXPECT_EQ(fi_close(&mr->fid), 0);
+  EXPECT_EQ(reg(length), -FI_ENOSPC);
+  EXPECT_EQ(reg(length - page), 0);
+  EXPECT_EQ(fi_close(&mr->fid), 0);
+  EXPECT_EQ(munmap(memory, length), 0);
+}
 
 }  // namespace
 }  // namespace weft::conformance

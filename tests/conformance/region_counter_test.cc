@@ -183,6 +183,7 @@ TEST_F(RegionBinding, MeaninglessBindingsAreRefused) {
   EXPECT_EQ(fi_mr_bind(mr.get(), &world_.endpoint().cq()->fid, 0), -FI_EINVAL);
   EXPECT_EQ(fi_mr_bind(mr.get(), nullptr, 0), -FI_EINVAL);
   EXPECT_EQ(fi_mr_bind(mr.get(), &world_.ep()->fid, 0), 0) << "regions serve all endpoints";
+  EXPECT_EQ(fi_mr_bind(mr.get(), &world_.ep()->fid, FI_REMOTE_WRITE), -FI_EBADFLAGS);
   EXPECT_EQ(fi_mr_bind(mr.get(), &mine->fid, FI_REMOTE_WRITE), 0);
   EXPECT_EQ(fi_mr_bind(mr.get(), &mine->fid, FI_REMOTE_WRITE), -FI_EINVAL) << "there is one";
   EXPECT_EQ(fi_mr_bind(mr.get(), &mine->fid, FI_REMOTE_READ), 0);

@@ -98,6 +98,8 @@ TEST_P(Segments, ReadsGoOnInTheNextOne) {
           << length << " bytes at " << begin;
     }
   }
+  world_.exchange();
+  world_.target().expect_region(region_, kContents, 0, kWhole);
 }
 
 TEST_P(Segments, WritesGoOnInTheNextOne) {
