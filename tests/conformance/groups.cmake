@@ -14,6 +14,8 @@ set(raw_keys "Regions/RawKeys.*:RawKeyCalls.*")
 set(region_states "Regions/CountedRegions.*:Regions/BoundRegions.*:Regions/Refresh.*:RefreshedParts.*:UncountedAccess.*")
 # Registrations that end with an event.
 set(registrations "Registrations/*:BindingForRegistrations.*")
+# The matrix of refused accesses. Two contracts together make all of its rows possible.
+set(bad_accesses "Accesses/*")
 set(crowds "ManyPeers*")
 set(datagrams "*Datagram*:Multicast.*:-DatagramLocalDescriptors.*")
 set(connections "Connecting.*:Connected.*:Connection*")
@@ -30,4 +32,4 @@ set(waiting "Idle/*:WaitingCost*")
 # Thousands of objects: tools/ci/soak.py runs them.
 set(long "ManyEndpoints/*")
 set(objects
-  "-${operations}:${matrix}:${matching}:${remote_access}:${crowds}:${datagrams}:${connections}:${threads}:${left_alone}:${waiting}:${long}:${named_contracts}:${local_descriptors}")
+  "-${operations}:${matrix}:${matching}:${remote_access}:${crowds}:${datagrams}:${connections}:${threads}:${left_alone}:${waiting}:${long}:${named_contracts}:${local_descriptors}:${bad_accesses}")

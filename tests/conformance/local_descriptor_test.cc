@@ -8,10 +8,13 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <functional>
+#include <memory>
+#include <string>
 #include <tuple>
+#include <vector>
 
-#include "support/placements.h"
+#include "support/covering.h"
+#include "support/level.h"
 
 namespace weft::conformance {
 namespace {
@@ -51,6 +54,26 @@ struct Two {
       : list{{at.good, 8}, {buffer, kLength}}, descriptors{at.descriptor, descriptor} {}
 };
 
+// A list of single elements for atomic operations, with the second entry in question.
+struct TwoElements {
+  fi_ioc list[2];
+  mutable void* descriptors[2];
+  TwoElements(const Surroundings& at, void* buffer, void* descriptor)
+      : list{{at.good, 1}, {buffer, 1}}, descriptors{at.descriptor, descriptor} {}
+};
+
+struct AtomicMessage {
+  fi_ioc operand;
+  void* descriptor;
+  fi_rma_ioc target;
+  fi_msg_atomic msg;
+  AtomicMessage(const Surroundings& at, void* buffer, void* descriptor_of_buffer, fi_op op)
+      : operand{buffer, 1},
+        descriptor(descriptor_of_buffer),
+        target{at.address, 1, at.key},
+        msg{&operand, &descriptor, 1, at.peer, &target, 1, FI_UINT64, op, at.context, 0} {}
+};
+
 fi_msg_rma rma(const Surroundings& at, const iovec& one, void** descriptor,
                const fi_rma_iov& remote) {
   return {&one, descriptor, 1, at.peer, &remote, 1, at.context, 0};
@@ -70,6 +93,25 @@ constexpr Use kUses[] = {
        Two two(at, buffer, descriptor);
        return fi_sendv(at.ep, two.list, two.descriptors, 2, at.peer, at.context);
      }},
+    {"Sendmsg", FI_SEND, kLength, FI_MSG,
+     [](const Surroundings& at, void* buffer, void* descriptor) {
+       const iovec one{buffer, kLength};
+       const fi_msg msg{&one, &descriptor, 1, at.peer, at.context, 0};
+       return fi_sendmsg(at.ep, &msg, FI_COMPLETION);
+     }},
+    {"Tsend", FI_SEND, kLength, FI_TAGGED,
+     [](const Surroundings& at, void* buffer, void* descriptor) {
+       return fi_tsend(at.ep, buffer, kLength, descriptor, at.peer, 5, at.context);
+     }},
+    {"Tsendv", FI_SEND, kLength, FI_TAGGED,
+     [](const Surroundings& at, void* buffer, void* descriptor) {
+       Two two(at, buffer, descriptor);
+       return fi_tsendv(at.ep, two.list, two.descriptors, 2, at.peer, 5, at.context);
+     }},
+    {"Tsenddata", FI_SEND, kLength, FI_TAGGED,
+     [](const Surroundings& at, void* buffer, void* descriptor) {
+       return fi_tsenddata(at.ep, buffer, kLength, descriptor, 1, at.peer, 5, at.context);
+     }},
     {"Tsendmsg", FI_SEND, kLength, FI_TAGGED,
      [](const Surroundings& at, void* buffer, void* descriptor) {
        const iovec one{buffer, kLength};
@@ -79,6 +121,21 @@ constexpr Use kUses[] = {
     {"Recv", FI_RECV, kLength, FI_MSG,
      [](const Surroundings& at, void* buffer, void* descriptor) {
        return fi_recv(at.ep, buffer, kLength, descriptor, FI_ADDR_UNSPEC, at.context);
+     }},
+    {"Recvv", FI_RECV, kLength, FI_MSG,
+     [](const Surroundings& at, void* buffer, void* descriptor) {
+       Two two(at, buffer, descriptor);
+       return fi_recvv(at.ep, two.list, two.descriptors, 2, FI_ADDR_UNSPEC, at.context);
+     }},
+    {"Trecv", FI_RECV, kLength, FI_TAGGED,
+     [](const Surroundings& at, void* buffer, void* descriptor) {
+       return fi_trecv(at.ep, buffer, kLength, descriptor, FI_ADDR_UNSPEC, 5, 0, at.context);
+     }},
+    {"Trecvmsg", FI_RECV, kLength, FI_TAGGED,
+     [](const Surroundings& at, void* buffer, void* descriptor) {
+       const iovec one{buffer, kLength};
+       const fi_msg_tagged msg{&one, &descriptor, 1, FI_ADDR_UNSPEC, 5, 0, at.context, 0};
+       return fi_trecvmsg(at.ep, &msg, FI_COMPLETION);
      }},
     {"Trecvv", FI_RECV, kLength, FI_TAGGED,
      [](const Surroundings& at, void* buffer, void* descriptor) {
@@ -116,6 +173,12 @@ constexpr Use kUses[] = {
     {"Read", FI_READ, kLength, FI_RMA,
      [](const Surroundings& at, void* buffer, void* descriptor) {
        return fi_read(at.ep, buffer, kLength, descriptor, at.peer, at.address, at.key, at.context);
+     }},
+    {"Readv", FI_READ, kLength, FI_RMA,
+     [](const Surroundings& at, void* buffer, void* descriptor) {
+       Two two(at, buffer, descriptor);
+       return fi_readv(at.ep, two.list, two.descriptors, 2, at.peer, at.address, at.key,
+                       at.context);
      }},
     {"Readmsg", FI_READ, kLength, FI_RMA,
      [](const Surroundings& at, void* buffer, void* descriptor) {
@@ -156,6 +219,32 @@ constexpr Use kUses[] = {
        return fi_compare_atomic(at.ep, at.good, 1, at.descriptor, at.good + 8, at.descriptor,
                                 buffer, descriptor, at.peer, at.address, at.key, FI_UINT64,
                                 FI_CSWAP_NE, at.context);
+     }},
+    {"AtomicvOperand", FI_WRITE, 8, FI_ATOMIC,
+     [](const Surroundings& at, void* buffer, void* descriptor) {
+       const TwoElements two(at, buffer, descriptor);
+       return fi_atomicv(at.ep, two.list, two.descriptors, 2, at.peer, at.address, at.key,
+                         FI_UINT64, FI_ATOMIC_WRITE, at.context);
+     }},
+    {"AtomicmsgOperand", FI_WRITE, 8, FI_ATOMIC,
+     [](const Surroundings& at, void* buffer, void* descriptor) {
+       const AtomicMessage message(at, buffer, descriptor, FI_ATOMIC_WRITE);
+       return fi_atomicmsg(at.ep, &message.msg, FI_COMPLETION);
+     }},
+    {"FetchmsgResult", FI_READ, 8, FI_ATOMIC,
+     [](const Surroundings& at, void* buffer, void* descriptor) {
+       const AtomicMessage message(at, at.good, at.descriptor, FI_ATOMIC_WRITE);
+       fi_ioc result{buffer, 1};
+       return fi_fetch_atomicmsg(at.ep, &message.msg, &result, &descriptor, 1, FI_COMPLETION);
+     }},
+    {"ComparemsgCompare", FI_WRITE, 8, FI_ATOMIC,
+     [](const Surroundings& at, void* buffer, void* descriptor) {
+       const AtomicMessage message(at, at.good, at.descriptor, FI_CSWAP_NE);
+       const fi_ioc compare{buffer, 1};
+       fi_ioc result{at.good + 8, 1};
+       void* good = at.descriptor;
+       return fi_compare_atomicmsg(at.ep, &message.msg, &compare, &descriptor, 1, &result, &good, 1,
+                                   FI_COMPLETION);
      }},
 };
 
@@ -218,13 +307,15 @@ class LocalDescriptorsTest : public testing::Test {
     std::array<char, kLength> in{};
     const auto region = reg(in.data(), in.size(), FI_RECV);
     std::array<char, 16> contexts{};
-    ASSERT_EQ(fi_recv(peer().ep(), in.data(), in.size(), fi_mr_desc(region.get()), FI_ADDR_UNSPEC,
-                      contexts.data()),
-              0);
+    void* into = fi_mr_desc(region.get());
+    void* from = fi_mr_desc(good_region_.get());
+    const iovec whole{in.data(), in.size()};
+    const iovec few{good_.data(), 8};
+    const fi_msg receive{&whole, &into, 1, FI_ADDR_UNSPEC, contexts.data(), 0};
+    const fi_msg send{&few, &from, 1, world_.to_target(), contexts.data() + 8, 0};
+    ASSERT_EQ(fi_recvmsg(peer().ep(), &receive, FI_COMPLETION), 0);
     good_[0] = 'x';
-    ASSERT_EQ(fi_send(world_.ep(), good_.data(), 8, fi_mr_desc(good_region_.get()),
-                      world_.to_target(), contexts.data() + 8),
-              0);
+    ASSERT_EQ(fi_sendmsg(world_.ep(), &send, FI_COMPLETION), 0);
     EXPECT_EQ(completion_of(peer(), contexts.data()).err, 0);
     EXPECT_EQ(completion_of(world_.endpoint(), contexts.data() + 8).err, 0);
     EXPECT_EQ(in[0], 'x');
@@ -269,49 +360,6 @@ TEST_P(LocalDescriptors, ThatCoverTheirBufferAreAccepted) {
   }
 }
 
-TEST_P(LocalDescriptors, OfNoLiveRegionAreRefused) {
-  ASSERT_TRUE(world_.ok());
-  auto region = reg(memory_.data(), memory_.size(), kRights);
-  void* const closed = fi_mr_desc(region.get());
-  region.reset();
-  const auto again = reg(memory_.data(), memory_.size(), kRights);
-  EXPECT_NE(fi_mr_desc(again.get()), closed);
-  void* const garbage = static_cast<char*>(fi_mr_desc(again.get())) + 1;
-  for (void* const descriptor : {static_cast<void*>(nullptr), closed, garbage}) {
-    SCOPED_TRACE(descriptor);
-    expect_refused(post(buffer(), descriptor), 1);
-  }
-  exchange();
-}
-
-TEST_P(LocalDescriptors, OfAnotherDomainAreRefused) {
-  ASSERT_TRUE(world_.ok());
-  Domain other(local_options());
-  ASSERT_TRUE(other.ok());
-  const auto region = reg(memory_.data(), memory_.size(), kRights, other.get());
-  expect_refused(post(buffer(), fi_mr_desc(region.get())), 1);
-  exchange();
-}
-
-TEST_P(LocalDescriptors, ThatDoNotCoverTheirBufferAreRefused) {
-  ASSERT_TRUE(world_.ok());
-  const auto region = reg(buffer(), use().length, kRights);
-  void* const descriptor = fi_mr_desc(region.get());
-  expect_refused(post(buffer() - 1, descriptor), 2);
-  expect_refused(post(buffer() + 1, descriptor), 3);
-  expect_refused(post(buffer() + 1000, descriptor), 3);
-  const std::uintptr_t last = ~std::uintptr_t{0} - 3;
-  expect_refused(post(reinterpret_cast<void*>(last), descriptor), 4);
-  exchange();
-}
-
-TEST_P(LocalDescriptors, WithoutTheRightAreRefused) {
-  ASSERT_TRUE(world_.ok());
-  const auto region = reg(memory_.data(), memory_.size(), kRights & ~use().right);
-  expect_refused(post(buffer(), fi_mr_desc(region.get())), 5);
-  exchange();
-}
-
 INSTANTIATE_TEST_SUITE_P(Local, LocalDescriptors,
                          testing::Combine(testing::ValuesIn(kUses),
                                           testing::Values(Placement::kOneProcess,
@@ -319,6 +367,118 @@ INSTANTIATE_TEST_SUITE_P(Local, LocalDescriptors,
                          [](const testing::TestParamInfo<LocalCase>& one) {
                            return std::string(std::get<0>(one.param).name) +
                                   to_string(std::get<1>(one.param));
+                         });
+
+class BadLocalDescriptors;
+
+// A buffer and a descriptor that do not fit.
+struct Question {
+  void* buffer;
+  void* descriptor;
+};
+struct Fault {
+  const char* name;
+  int reason;
+  Question (BadLocalDescriptors::*make)();
+};
+
+struct BadPoint {
+  Use use;
+  Fault fault;
+  Placement placement;
+  Reporting report;
+};
+std::string name_of(const BadPoint& point) {
+  return std::string(point.use.name) + "_" + point.fault.name + "_" + to_string(point.placement) +
+         "_" + point.report.name;
+}
+std::ostream& operator<<(std::ostream& out, const BadPoint& point) { return out << name_of(point); }
+
+class BadLocalDescriptors : public LocalDescriptorsTest,
+                            public testing::WithParamInterface<BadPoint> {
+ public:
+  Question none() { return {buffer(), nullptr}; }
+  Question closed() {
+    auto region = reg(memory_.data(), memory_.size(), kRights);
+    void* const closed = fi_mr_desc(region.get());
+    region.reset();
+    EXPECT_NE(fi_mr_desc(use_region(memory_.data(), memory_.size())), closed);
+    return {buffer(), closed};
+  }
+  Question garbage() {
+    return {buffer(), static_cast<char*>(fi_mr_desc(use_region(buffer(), length()))) + 1};
+  }
+  Question of_another_domain() {
+    other_ = std::make_unique<Domain>(local_options());
+    region_ = reg(memory_.data(), memory_.size(), kRights, other_->get());
+    return {buffer(), fi_mr_desc(region_.get())};
+  }
+  Question before_start() { return beside(buffer() - 1); }
+  Question past_end() { return beside(buffer() + 1); }
+  Question far_past_end() { return beside(buffer() + 1000); }
+  Question wrapping() { return beside(reinterpret_cast<char*>(~std::uintptr_t{0} - 3)); }
+  Question without_the_right() {
+    return {buffer(), fi_mr_desc(use_region(memory_.data(), memory_.size(),
+                                            kRights & ~GetParam().use.right))};
+  }
+
+ protected:
+  BadLocalDescriptors() : LocalDescriptorsTest(GetParam().placement, options()) {}
+  static Options options() {
+    Options options = local_options();
+    GetParam().report.choose(options);
+    return options;
+  }
+  char* buffer() { return memory_.data() + 1024; }
+  std::size_t length() const { return GetParam().use.length; }
+  fid_mr* use_region(void* base, std::size_t length, std::uint64_t rights = kRights) {
+    region_ = reg(base, length, rights);
+    return region_.get();
+  }
+  // The descriptor belongs to a region of exactly the bytes at buffer().
+  Question beside(char* at) { return {at, fi_mr_desc(use_region(buffer(), length()))}; }
+
+  std::unique_ptr<Domain> other_;
+  Fid<fid_mr> region_;
+};
+
+constexpr Fault kFaults[] = {
+    {"None", 1, &BadLocalDescriptors::none},
+    {"Closed", 1, &BadLocalDescriptors::closed},
+    {"Garbage", 1, &BadLocalDescriptors::garbage},
+    {"OtherDomain", 1, &BadLocalDescriptors::of_another_domain},
+    {"BeforeStart", 2, &BadLocalDescriptors::before_start},
+    {"PastEnd", 3, &BadLocalDescriptors::past_end},
+    {"FarPastEnd", 3, &BadLocalDescriptors::far_past_end},
+    {"Wrapping", 4, &BadLocalDescriptors::wrapping},
+    {"NoRight", 5, &BadLocalDescriptors::without_the_right},
+};
+
+TEST_P(BadLocalDescriptors, AreRefused) {
+  ASSERT_TRUE(world_.ok());
+  const Question question = (this->*GetParam().fault.make)();
+  expect_refused(GetParam().use.post(surroundings(), question.buffer, question.descriptor),
+                 GetParam().fault.reason);
+  exchange();
+}
+
+// Every pair of values, so each operation with each fault; or all points (support/covering.h).
+std::vector<BadPoint> bad_points() {
+  constexpr Placement kPlacements[] = {Placement::kOneProcess, Placement::kConnected};
+  const Matrix matrix{
+      {std::size(kUses), std::size(kFaults), std::size(kPlacements), std::size(kReports)},
+      [](Value, Value) { return true; }};
+  std::vector<BadPoint> points;
+  for (const Choice& choice : chosen_points(matrix)) {
+    points.push_back(
+        {kUses[choice[0]], kFaults[choice[1]], kPlacements[choice[2]], kReports[choice[3]]});
+  }
+  return points;
+}
+
+INSTANTIATE_TEST_SUITE_P(Local, BadLocalDescriptors, testing::ValuesIn(bad_points()),
+                         [](const testing::TestParamInfo<BadPoint>& one) {
+                           return name_of(one.param);
                          });
 
 class LocalDescriptorsOfMessages : public LocalDescriptorsTest {

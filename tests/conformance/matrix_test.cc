@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -188,17 +187,9 @@ TEST_P(Transfers, DataOrderAndCountsAreRight) {
   end();
 }
 
-bool is_full() {
-  const char* matrix = std::getenv("WEFT_TEST_MATRIX");
-  return matrix != nullptr && std::strcmp(matrix, "full") == 0;
-}
-
 std::vector<Point> points() {
   std::vector<Point> all;
-  for (const Choice& choice :
-       is_full() ? all_points(transfer_matrix()) : pairwise_points(transfer_matrix())) {
-    all.push_back(point_of(choice));
-  }
+  for (const Choice& choice : chosen_points(transfer_matrix())) all.push_back(point_of(choice));
   return all;
 }
 

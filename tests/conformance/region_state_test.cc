@@ -62,20 +62,6 @@ class BoundRegions : public OwnRegionTest {
     if (!required(FI_MR_ENDPOINT)) GTEST_SKIP() << "regions serve all endpoints";
     if (required(FI_MR_RAW)) GTEST_SKIP() << "peers need the raw key";
   }
-  // Another endpoint of the domain, enabled or not.
-  Fid<fid_ep> other_endpoint(bool enabled) {
-    Endpoint& mine = world_.endpoint();
-    auto other = open_fid<fid_ep>(
-        [&](fid_ep** out) { return fi_endpoint(domain(), mine.info(), out, nullptr); });
-    const bool connected = mine.options().type == FI_EP_MSG;
-    fid* const needed = connected ? &mine.eq()->fid : &mine.av()->fid;
-    EXPECT_EQ(fi_ep_bind(other.get(), needed, 0), 0);
-    EXPECT_EQ(fi_ep_bind(other.get(), &mine.cq()->fid, FI_TRANSMIT | FI_RECV), 0);
-    if (enabled) {
-      EXPECT_EQ(fi_enable(other.get()), 0);
-    }
-    return other;
-  }
 };
 
 TEST_P(BoundRegions, HaveNoKeyAndAreClosedUntilTheyAreEnabled) {

@@ -30,6 +30,10 @@ PROGRAMS += [("verbs/programs", "--between-hosts", "--lose", percent) for percen
 PROGRAMS += [("rdmacm/programs", "--between-hosts", "--lose", "1")]
 
 
+# Together they make all rows of the matrix of refused accesses possible (tests/conformance/CMakeLists.txt).
+BAD_ACCESS_CONTRACTS = ("raw,endpoint,mmu_notify,virt_addr", "rma_event")
+
+
 class Line:
     """One entry of the list: a command and the variables that it needs."""
 
@@ -63,6 +67,14 @@ def lines(seed, fuzz_seconds):
         yield Line(f"conformance {wire}", [sys.executable, "tests/hosts/conformance.py", BUILD, *wire.split(),
                                            "--filter=*-*EachEndpointHearsAllOthers/5"])
     yield Line("many_endpoints, 10,000 endpoints", [BUILD / "bin/weft_conformance", "--gtest_filter=ManyEndpoints/*"], **provider)
+    for contract in BAD_ACCESS_CONTRACTS:
+        yield Line(f"bad accesses, every one, contract {contract}",
+                   [BUILD / "bin/weft_conformance", "--gtest_brief=1", "--gtest_filter=Accesses/*"],
+                   WEFT_TEST_MATRIX="full", FI_WEFT_CONTRACT=contract, **provider)
+    for link in ("shm", "udp"):
+        yield Line(f"bad local descriptors, every one, {link}",
+                   [BUILD / "bin/weft_conformance", "--gtest_brief=1", "--gtest_filter=Local/*"],
+                   WEFT_TEST_MATRIX="full", FI_WEFT_CONTRACT="local,allocated", FI_WEFT_LINKS=link, **provider)
     for script, *words in (("forged_requests", "--seconds", "15", "--rounds", "10"), ("request_flood", "--count", "500000"),
                            ("forged_ends", "--watch", "5", "--settle", "15"), ("forged_disconnections", "--watch", "5"),
                            ("forged_connections", "--rounds", "5"), *CONNECTION_FLOODS,

@@ -3,6 +3,8 @@
 #include "covering.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
 #include <optional>
 #include <random>
 
@@ -170,6 +172,12 @@ std::vector<Choice> all_points(const Matrix& matrix) {
     while (d < choice.size() && ++choice[d] == matrix.sizes[d]) choice[d++] = 0;
     if (d == choice.size()) return points;
   }
+}
+
+std::vector<Choice> chosen_points(const Matrix& matrix) {
+  const char* const chosen = std::getenv("WEFT_TEST_MATRIX");
+  const bool full = chosen != nullptr && std::strcmp(chosen, "full") == 0;
+  return full ? all_points(matrix) : pairwise_points(matrix);
 }
 
 std::vector<std::pair<Value, Value>> missing_pairs(const Matrix& matrix,

@@ -31,6 +31,8 @@ struct Matrix {
 std::vector<Choice> pairwise_points(const Matrix& matrix);
 // Every point.
 std::vector<Choice> all_points(const Matrix& matrix);
+// Those of the two that WEFT_TEST_MATRIX asks for: every point if it is "full".
+std::vector<Choice> chosen_points(const Matrix& matrix);
 // The pairs of values that some point of the matrix has, but none of `choices`.
 std::vector<std::pair<Value, Value>> missing_pairs(const Matrix& matrix,
                                                    const std::vector<Choice>& choices);

@@ -28,6 +28,13 @@ bool map_contract() {
   return contract != nullptr && std::strcmp(contract, "map") == 0;
 }
 
+bool contract_lists(const char* bit) {
+  const char* const contract = std::getenv("FI_WEFT_CONTRACT");
+  if (contract == nullptr) return false;
+  return ("," + std::string(contract) + ",").find("," + std::string(bit) + ",") !=
+         std::string::npos;
+}
+
 Options datagrams() {
   Options options;
   options.type = FI_EP_DGRAM;

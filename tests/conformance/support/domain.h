@@ -25,6 +25,9 @@ bool map_contract();
 inline constexpr int kMapModes = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 inline int usual_mr_mode() { return map_contract() ? kMapModes : 0; }
 
+// Whether FI_WEFT_CONTRACT is a list of bits and has this one.
+bool contract_lists(const char* bit);
+
 // All bits of mr_mode that regions may require of a program.
 inline constexpr int kRequirableModes =
     kMapModes | FI_MR_RAW | FI_MR_MMU_NOTIFY | FI_MR_RMA_EVENT | FI_MR_ENDPOINT;

@@ -24,6 +24,25 @@ inline constexpr Level kLevels[] = {{"Default", 0},
 inline std::ostream& operator<<(std::ostream& out, Kind kind) { return out << traits(kind).name; }
 inline std::ostream& operator<<(std::ostream& out, const Level& level) { return out << level.name; }
 
+// How successes are reported: at a completion level, or by a queue with selective completions,
+// where each call asks for a completion or none does. Errors are reported in all cases.
+struct Reporting {
+  const char* name;
+  std::uint64_t tx_flags;
+  bool selective = false;
+
+  void choose(Options& options) const {
+    options.tx_flags = tx_flags;
+    options.cq_flags = selective ? FI_SELECTIVE_COMPLETION : 0;
+  }
+};
+inline constexpr Reporting kReports[] = {{"Default", 0},
+                                         {"Inject", FI_INJECT_COMPLETE},
+                                         {"Transmit", FI_TRANSMIT_COMPLETE},
+                                         {"Delivery", FI_DELIVERY_COMPLETE},
+                                         {"Selected", FI_COMPLETION, true},
+                                         {"Silent", 0, true}};
+
 // A call, a level and a placement: where the call takes flags the level goes there, else it is the
 // endpoint's default.
 using TransferCase = std::tuple<Kind, Level, Placement>;

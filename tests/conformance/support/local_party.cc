@@ -72,6 +72,10 @@ Reply LocalParty::call(const Request& r) {
       return do_check_region(r);
     case Request::What::kCloseRegion:
       return with_rc(fi_close(&regions_.at(r.token)->mr.release()->fid));
+    case Request::What::kMapKey:
+      return do_map_key(r.other_region);
+    case Request::What::kUnmapKey:
+      return with_rc(fi_mr_unmap_key(endpoint_.domain()->get(), r.key));
     case Request::What::kCounter:
       return with_value(fi_cntr_read(endpoint_.counter(r.token)));
     case Request::What::kCounterError:
@@ -188,6 +192,13 @@ Reply LocalParty::do_expose(const RegionSpec& spec) {
   region.raw_size = region.raw_key.size();
   if (fi_mr_raw_attr(mr, &region.raw_base, region.raw_key.data(), &region.raw_size, 0) != 0)
     region.raw_size = 0;
+  return reply;
+}
+
+Reply LocalParty::do_map_key(Region region) {
+  Reply reply;
+  reply.rc = fi_mr_map_raw(endpoint_.domain()->get(), region.raw_base, region.raw_key.data(),
+                           region.raw_size, &reply.value, 0);
   return reply;
 }
 

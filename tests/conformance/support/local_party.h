@@ -47,6 +47,7 @@ class LocalParty : public Party {
   Reply do_check(const Request& request);
   Reply do_expose(const RegionSpec& spec);
   Reply do_check_region(const Request& request);
+  Reply do_map_key(Region region);
   void fill_context(Slot& slot);
   int bind_counter(Exposed& exposed, std::uint64_t events);
   Reply do_wait_counter(fid_cntr* cntr, std::uint64_t value);

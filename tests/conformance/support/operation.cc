@@ -7,8 +7,8 @@
 namespace weft::conformance {
 namespace {
 
-// name, receive, tagged, rma, read, message, inject, data
-constexpr std::array<Traits, 27> kTraits{{
+// name, receive, tagged, rma, read, message, inject, data, atomic
+constexpr std::array<Traits, 31> kTraits{{
     {"send"},
     {"sendv"},
     {"sendmsg", false, false, false, false, true},
@@ -36,6 +36,10 @@ constexpr std::array<Traits, 27> kTraits{{
     {"read", false, false, true, true},
     {"readv", false, false, true, true},
     {"readmsg", false, false, true, true, true},
+    {"atomic", false, false, false, false, false, false, false, true},
+    {"inject_atomic", false, false, false, false, false, true, false, true},
+    {"fetch_atomic", false, false, false, true, false, false, false, true},
+    {"compare_atomic", false, false, false, true, false, false, false, true},
 }};
 
 // Three unequal pieces, so that no piece boundary coincides with one of the other side.
@@ -84,6 +88,21 @@ ssize_t post_rma_message(fid_ep* ep, const Operation& o, std::uint8_t* buffer, v
   const fi_msg_rma msg{pieces.data(),       nullptr,      kPieces, o.peer,
                        remote.parts.data(), remote.count, context, o.data};
   return o.kind == Kind::kWritemsg ? fi_writemsg(ep, &msg, o.flags) : fi_readmsg(ep, &msg, o.flags);
+}
+
+// The operand and compare values of fetching operations; their buffer takes the result.
+constexpr std::array<std::uint64_t, kAtomicBytes / 8> kOperand{1, 1, 1, 1, 1, 1, 1, 1};
+
+ssize_t post_fetch(fid_ep* ep, const Operation& o, std::uint8_t* result, void* context) {
+  const std::uint64_t* const operand = kOperand.data();
+  const std::size_t count = o.length / 8;
+  const std::uint64_t at = o.remote_address;
+  if (o.kind == Kind::kFetchAtomic) {
+    return fi_fetch_atomic(ep, operand, count, nullptr, result, nullptr, o.peer, at, o.key,
+                           FI_UINT64, FI_ATOMIC_WRITE, context);
+  }
+  return fi_compare_atomic(ep, operand, count, nullptr, operand, nullptr, result, nullptr, o.peer,
+                           at, o.key, FI_UINT64, FI_CSWAP_NE, context);
 }
 
 }  // namespace
@@ -149,6 +168,14 @@ ssize_t issue(fid_ep* ep, const Operation& o, std::uint8_t* b, void* context) {
       return fi_readv(ep, v.data(), nullptr, kPieces, o.peer, at, o.key, context);
     case Kind::kReadmsg:
       return post_rma_message(ep, o, b, context);
+    case Kind::kAtomic:
+      return fi_atomic(ep, b, n / 8, nullptr, o.peer, at, o.key, FI_UINT64, FI_ATOMIC_WRITE,
+                       context);
+    case Kind::kInjectAtomic:
+      return fi_inject_atomic(ep, b, n / 8, o.peer, at, o.key, FI_UINT64, FI_ATOMIC_WRITE);
+    case Kind::kFetchAtomic:
+    case Kind::kCompareAtomic:
+      return post_fetch(ep, o, b, context);
   }
   return -FI_ENOSYS;
 }

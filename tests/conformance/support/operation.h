@@ -3,6 +3,7 @@
 #pragma once
 
 #include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
@@ -44,7 +45,13 @@ enum class Kind : std::uint8_t {
   kRead,
   kReadv,
   kReadmsg,
+  // Atomic operations on 64-bit elements, at most kAtomicBytes; the buffer takes fetched values.
+  kAtomic,
+  kInjectAtomic,
+  kFetchAtomic,
+  kCompareAtomic,
 };
+inline constexpr std::size_t kAtomicBytes = 64;
 
 // What the rules depend on, for each call.
 struct Traits {
@@ -56,6 +63,7 @@ struct Traits {
   bool message = false;  // The call takes a flags argument.
   bool inject = false;   // No completion on success; the buffer is free on return.
   bool data = false;     // Carries remote CQ data without being told by a flag.
+  bool atomic = false;
 };
 const Traits& traits(Kind kind);
 

@@ -8,13 +8,6 @@
 namespace weft::conformance {
 namespace {
 
-Options any_contract() {
-  Options options;
-  options.caps |= FI_RMA_EVENT | FI_ATOMIC;
-  options.mr_mode = kRequirableModes;
-  return options;
-}
-
 std::uint8_t* pages(std::size_t bytes) {
   void* const memory =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -24,21 +17,45 @@ std::uint8_t* pages(std::size_t bytes) {
 
 }  // namespace
 
-OwnRegionTest::OwnRegionTest()
-    : world_(GetParam(), any_contract()),
+Options OwnRegions::usual_options() {
+  Options options;
+  options.caps |= FI_RMA_EVENT | FI_ATOMIC;
+  options.mr_mode = kRequirableModes;
+  return options;
+}
+
+OwnRegions::OwnRegions(Placement placement, const Options& options)
+    : world_(placement, options),
       page_size_(static_cast<std::size_t>(sysconf(_SC_PAGESIZE))),
       memory_(pages(kPages * page_size_)) {}
 
-OwnRegionTest::~OwnRegionTest() { munmap(memory_, kPages * page_size_); }
+OwnRegions::~OwnRegions() { munmap(memory_, kPages * page_size_); }
 
-Fid<fid_mr> OwnRegionTest::reg(std::uint64_t flags, std::uint64_t key) {
+Fid<fid_mr> OwnRegions::reg(std::uint64_t flags, std::uint64_t key) {
   return open_fid<fid_mr>([&](fid_mr** out) {
     return fi_mr_reg(domain(), memory_, kPages * page_size_, FI_REMOTE_READ | FI_REMOTE_WRITE, 0,
                      key, flags, out, nullptr);
   });
 }
 
-void OwnRegionTest::make_ready(fid_mr* mr) {
+Fid<fid_ep> OwnRegions::other_endpoint(bool enabled) {
+  return endpoint_of(domain(), world_.endpoint().cq(), world_.endpoint().av(), enabled);
+}
+
+Fid<fid_ep> OwnRegions::endpoint_of(fid_domain* domain, fid_cq* cq, fid_av* av, bool enabled) {
+  Endpoint& mine = world_.endpoint();
+  auto opened = open_fid<fid_ep>(
+      [&](fid_ep** out) { return fi_endpoint(domain, mine.info(), out, nullptr); });
+  const bool connected = mine.options().type == FI_EP_MSG;
+  EXPECT_EQ(fi_ep_bind(opened.get(), connected ? &mine.eq()->fid : &av->fid, 0), 0);
+  EXPECT_EQ(fi_ep_bind(opened.get(), &cq->fid, FI_TRANSMIT | FI_RECV), 0);
+  if (enabled) {
+    EXPECT_EQ(fi_enable(opened.get()), 0);
+  }
+  return opened;
+}
+
+void OwnRegions::make_ready(fid_mr* mr) {
   if (required(FI_MR_ENDPOINT)) {
     EXPECT_EQ(fi_mr_bind(mr, &world_.ep()->fid, 0), 0);
   }
@@ -47,7 +64,7 @@ void OwnRegionTest::make_ready(fid_mr* mr) {
   }
 }
 
-void OwnRegionTest::map(std::size_t first, std::size_t count, int protection) {
+void OwnRegions::map(std::size_t first, std::size_t count, int protection) {
   EXPECT_NE(mmap(page(first), count * page_size_, protection,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
             MAP_FAILED);
@@ -55,7 +72,7 @@ void OwnRegionTest::map(std::size_t first, std::size_t count, int protection) {
 
 Operation OwnRegionTest::operation(Kind kind, std::uint64_t key, std::size_t offset,
                                    std::size_t length) {
-  const auto base = reinterpret_cast<std::uint64_t>(memory_);
+  const auto base = reinterpret_cast<std::uint64_t>(page(0));
   return {.kind = kind,
           .length = length,
           .seed = 7,

@@ -120,6 +120,22 @@ int Party::close_region(const Region& region) {
   return static_cast<int>(call(about(Request::What::kCloseRegion, region.token)).rc);
 }
 
+std::uint64_t Party::map_key(const Region& region) {
+  Request request;
+  request.what = Request::What::kMapKey;
+  request.other_region = region;
+  const Reply reply = call(request);
+  EXPECT_EQ(reply.rc, 0) << "fi_mr_map_raw: " << fi_strerror(static_cast<int>(-reply.rc));
+  return reply.value;
+}
+
+void Party::unmap_key(std::uint64_t key) {
+  Request request;
+  request.what = Request::What::kUnmapKey;
+  request.key = key;
+  EXPECT_EQ(call(request).rc, 0);
+}
+
 std::uint64_t Party::counter(std::uint64_t event) {
   return call(about(Request::What::kCounter, event)).value;
 }

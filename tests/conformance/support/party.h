@@ -53,6 +53,8 @@ struct Request {
     kExpose,
     kCheckRegion,
     kCloseRegion,
+    kMapKey,
+    kUnmapKey,
     kCounter,
     kCounterError,
     kWaitCounter,
@@ -66,6 +68,8 @@ struct Request {
   RegionSpec region;
   Address address;
   Token token = kNoToken;
+  Region other_region;    // whose raw key is mapped
+  std::uint64_t key = 0;  // of a mapping
   std::uint64_t seed = 0;
   std::uint64_t offset = 0;
   std::uint64_t count = 0;
@@ -122,6 +126,9 @@ class Party {
                      std::uint64_t count);
   void expect_region_blank(const Region& region, std::uint64_t offset, std::uint64_t count);
   int close_region(const Region& region);
+  // By fi_mr_map_raw(): the key by which this party accesses another party's region.
+  std::uint64_t map_key(const Region& region);
+  void unmap_key(std::uint64_t key);
 
   std::uint64_t counter(std::uint64_t event);
   std::uint64_t counter_error(std::uint64_t event);
