@@ -22,8 +22,10 @@ set(connections "Connecting.*:Connected.*:Connection*")
 # Everything in which a second thread of the test's process takes part.
 # They are in these files, which are all that ThreadSanitizer gets.
 set(files_with_threads threads counter cq_wait eq progress wait_set trigger deferred_work connection_threads
-  control_threads asynchronous_registration)
+  control_threads asynchronous_registration region_hammer)
 set(threads "Threaded/*:Completion/CqWait*:Counters/CounterWait*:Events/*:Sets/*:AutoThreaded.*:OwnLoop*:DeferredWorkThreaded.*:ThreadsOfConnections.*:ControlThreads*:${registrations}")
+# Its duration is a parameter: tools/ci/soak.py runs it for longer.
+set(hammer "RegionHammer*")
 # Targets that are left alone. Their memory is looked at when the other process says that it is done,
 # which ThreadSanitizer does not hear: to it that is a race with the provider's thread.
 set(left_alone "Auto/*:Far/*:FarProgressThread.*")
@@ -32,4 +34,4 @@ set(waiting "Idle/*:WaitingCost*")
 # Thousands of objects: tools/ci/soak.py runs them.
 set(long "ManyEndpoints/*")
 set(objects
-  "-${operations}:${matrix}:${matching}:${remote_access}:${crowds}:${datagrams}:${connections}:${threads}:${left_alone}:${waiting}:${long}:${named_contracts}:${local_descriptors}:${bad_accesses}")
+  "-${operations}:${matrix}:${matching}:${remote_access}:${crowds}:${datagrams}:${connections}:${threads}:${left_alone}:${waiting}:${long}:${named_contracts}:${local_descriptors}:${bad_accesses}:${hammer}")

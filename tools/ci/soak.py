@@ -75,6 +75,9 @@ def lines(seed, fuzz_seconds):
         yield Line(f"bad local descriptors, every one, {link}",
                    [BUILD / "bin/weft_conformance", "--gtest_brief=1", "--gtest_filter=Local/*"],
                    WEFT_TEST_MATRIX="full", FI_WEFT_CONTRACT="local,allocated", FI_WEFT_LINKS=link, **provider)
+        yield Line(f"region hammer, 10 minutes, {link}",
+                   [BUILD / "bin/weft_conformance", "--gtest_filter=RegionHammer*"],
+                   WEFT_TEST_HAMMER_S="600", FI_WEFT_LINKS=link, **provider)
     for script, *words in (("forged_requests", "--seconds", "15", "--rounds", "10"), ("request_flood", "--count", "500000"),
                            ("forged_ends", "--watch", "5", "--settle", "15"), ("forged_disconnections", "--watch", "5"),
                            ("forged_connections", "--rounds", "5"), *CONNECTION_FLOODS,
