@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -291,10 +292,18 @@ TEST_F(KeptContract, Works) {
 
 TEST_F(KeptContract, WithAnUnmappedRegionIsRefused) {
   ASSERT_TRUE(world_.ok());
-  void* const page = ::mmap(nullptr, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  ASSERT_EQ(::munmap(static_cast<char*>(page) + 4096, 4096), 0);
+  void* const page =
+      ::mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const missing = static_cast<char*>(page) + 4096;
+  ASSERT_EQ(::munmap(missing, 4096), 0);
   fid_mr* opened = nullptr;
+  testing::internal::CaptureStderr();
   EXPECT_EQ(try_reg(page, 8192, &opened), -FI_EFAULT);
+  const std::string log = testing::internal::GetCapturedStderr();
+  std::ostringstream bad;
+  bad << "the page of " << missing << " is not mapped";
+  EXPECT_NE(log.find("contract " + std::string(row_.name)), std::string::npos) << log;
+  EXPECT_NE(log.find(bad.str()), std::string::npos) << log;
   ::munmap(page, 4096);
 }
 

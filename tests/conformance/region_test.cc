@@ -140,6 +140,33 @@ TEST(Contracts, OfAllocatedMemoryRefuseWhatIsNotMapped) {
   EXPECT_EQ(munmap(memory, 4 * page), 0);
 }
 
+// The pages are mapped with what the access flags need.
+TEST(Contracts, OfAllocatedMemoryRefuseWhatIsProtected) {
+  Options options;
+  options.mr_mode = map_contract() ? kMapModes : FI_MR_BASIC;
+  const Domain domain(options);
+  ASSERT_TRUE(domain.ok());
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  void* const memory = mmap(nullptr, 2 * page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  const auto reg = [&](std::uint64_t access) {
+    fid_mr* mr = nullptr;
+    const int rc =
+        fi_mr_reg(domain.get(), memory, 2 * page, access, 0, Endpoint::next_key(), 0, &mr, nullptr);
+    if (rc == 0) fi_close(&mr->fid);
+    return rc;
+  };
+  EXPECT_EQ(reg(FI_SEND | FI_WRITE | FI_REMOTE_READ), 0);
+  for (const std::uint64_t writes : {FI_RECV, FI_READ, FI_REMOTE_WRITE}) {
+    EXPECT_EQ(reg(FI_REMOTE_READ | writes), -FI_EFAULT) << writes;
+  }
+  ASSERT_EQ(mprotect(memory, page, PROT_READ | PROT_WRITE), 0);
+  EXPECT_EQ(reg(FI_REMOTE_WRITE), -FI_EFAULT);
+  ASSERT_EQ(mprotect(memory, 2 * page, PROT_NONE), 0);
+  EXPECT_EQ(reg(FI_SEND), -FI_EFAULT);
+  EXPECT_EQ(munmap(memory, 2 * page), 0);
+}
+
 // fi_mr(3): without FI_MR_LOCAL "the desc parameter into data transfer operations will be ignored".
 TEST(Contracts, WithoutLocalIgnoreDescriptors) {
   World world(Placement::kSelf, Options{});
