@@ -195,8 +195,7 @@ RequestVerdict AccessServer::read(const work::RemoteMemory& memory, std::uint64_
   if (out.empty()) return {};
   const auto key = region_of(memory.key);
   if (!key) return kOperational;
-  const bool done = shared_.memory.read({memory.address + offset, out.size(), *key}, out).ok();
-  return done ? RequestVerdict{} : kOperational;
+  return verdict_of(shared_.memory.read({memory.address + offset, out.size(), *key}, out));
 }
 
 RequestVerdict AccessServer::atomic(bool compares, const work::AtomicOperands& what,

@@ -69,22 +69,23 @@ void AnswerQueue::answer_again(ExecutedRequest request) {
 AnswerQueue::Written AnswerQueue::next(std::span<std::byte> out) {
   ExecutedRequest& first = answers_.front();
   const Psn psn = first.range.first;
-  if (first.lost) return lose(psn);
+  if (!first.lost.ok()) return lose(psn, first.lost);
   if (first.reads) return write_read(first, out);
   wire::Packet packet =
       answer_packet(settings_, Operation::kAtomicAcknowledge, psn, first.message_number);
   packet.original = first.original;
   wire::write_headers(packet, 0, out.data());
   answers_.erase(answers_.begin());
-  return {wire::header_bytes(packet), psn};
+  return {wire::header_bytes(packet), psn, {}};
 }
 
-AnswerQueue::Written AnswerQueue::lose(Psn psn) {
+AnswerQueue::Written AnswerQueue::lose(Psn psn, const work::RequestVerdict& why) {
+  const work::RequestVerdict verdict = why;  // perhaps of the answer that goes
   answers_.erase(answers_.begin());
-  return {0, psn};
+  return {0, psn, verdict};
 }
 
-// Memory that was readable when the request came may have gone.
+// Memory that was readable when the request came may have gone, or be refused since.
 AnswerQueue::Written AnswerQueue::write_read(ExecutedRequest& read, std::span<std::byte> out) {
   const std::uint32_t index = read.written++;
   const bool last = read.written == read.range.count;
@@ -99,11 +100,11 @@ AnswerQueue::Written AnswerQueue::write_read(ExecutedRequest& read, std::span<st
   if (payload != 0) {
     const work::RequestVerdict verdict =
         target_.read(read.memory, begin, out.subspan(headers, payload));
-    if (!verdict.ok()) return lose(packet.psn);
+    if (!verdict.ok()) return lose(packet.psn, verdict);
   }
   std::memset(out.data() + headers + payload, 0, wire::padding_of(payload));
   if (last) answers_.erase(answers_.begin());
-  return {headers + payload + wire::padding_of(payload), packet.psn};
+  return {headers + payload + wire::padding_of(payload), packet.psn, {}};
 }
 
 }  // namespace weft::transport

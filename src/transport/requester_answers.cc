@@ -67,7 +67,7 @@ void Requester::take_acknowledge(const wire::Packet& response, Time now) {
       if (code == static_cast<std::uint8_t>(Nak::kSequence)) {
         return take_sequence_error(response.psn, response.message_number, now);
       }
-      return take_refusal(response.psn, code, now);
+      return take_refusal(response, code, now);
     default:
       return;
   }
@@ -184,7 +184,8 @@ void Requester::take_rnr(Psn psn, std::uint8_t code, Time now) {
   timer_.wait_until(now + rnr_wait(code));
 }
 
-void Requester::take_refusal(Psn psn, std::uint8_t code, Time now) {
+void Requester::take_refusal(const wire::Packet& response, std::uint8_t code, Time now) {
+  const Psn psn = response.psn;
   QueuedWork* work = queue_.find(psn);
   if (work == nullptr) {
     settings_.stats->add(Stat::kUnexpectedResponses);
@@ -208,6 +209,10 @@ void Requester::take_refusal(Psn psn, std::uint8_t code, Time now) {
   work->ended = true;
   work->status = status;
   work->detail = detail_of(code, settings_.selective);
+  if (alone && (response.message_number & kReadLostByRule) != 0) {
+    work->status = CompletionStatus::kRemoteAccess;
+    work->detail = static_cast<std::uint8_t>(response.message_number & 0xF);
+  }
   if (!datagrams) return fail(CompletionStatus::kFlushed);
   if (alone) return settle();
   queue_.restart_behind(*work);

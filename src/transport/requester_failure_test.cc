@@ -252,6 +252,19 @@ TEST(FailingRequester, OfDatagramsLosesAReadAlone) {
   EXPECT_EQ(sender.ended_now(), "1 ok");
 }
 
+TEST(FailingRequester, OfDatagramsHearsWhichRuleForbidsTheRestOfARead) {
+  Sender sender(datagrams());
+  sender.post(WorkKind::kRead, 300);
+  sender.post(WorkKind::kSend, 10);
+  sender.packets();
+  sender.answer(Operation::kReadResponseFirst, 0, kMtu);
+  sender.nak(Nak::kRemoteOperational, 1, kReadLostByRule | 9);
+  EXPECT_EQ(sender.ended_now(), "0 access/9");
+  sender.acknowledge(2);
+  EXPECT_EQ(sender.ended_now(), "1 ok");
+  EXPECT_EQ(sender.sends(), "") << "the numbers go on";
+}
+
 // The peer waits for the request of the second part, which got lost.
 TEST(FailingRequester, OfDatagramsGoesOnWithThePartsOfALostRead) {
   Sender sender(datagrams());

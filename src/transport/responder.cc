@@ -96,8 +96,8 @@ RequestVerdict Responder::take_read(const wire::Packet& request) {
   read.memory = memory_of(request);
   const RequestVerdict allowed = target_.may_access(Access::kRemoteRead, read.memory);
   // Of reliable datagrams it is accepted, and fails by itself (write_lost_read()).
-  read.lost = allowed.kind == RequestVerdict::Kind::kOperational && datagrams();
-  if (!allowed.ok() && !read.lost) return allowed;
+  if (allowed.kind == RequestVerdict::Kind::kOperational && datagrams()) read.lost = allowed;
+  if (!allowed.ok() && read.lost.ok()) return allowed;
   read.range = {request.psn, packets_for(request.reth.length, settings_.path_mtu)};
   advance(read.range.count, true);
   read.message_number = message_number_;
@@ -234,7 +234,7 @@ std::size_t Responder::next(std::span<std::byte> out) {
   }
   if (!answers_.empty()) {
     const AnswerQueue::Written answer = answers_.next(out);
-    return answer.length != 0 ? answer.length : write_lost_read(answer.psn, out);
+    return answer.length != 0 ? answer.length : write_lost_read(answer, out);
   }
   if (nak_ != 0) {
     ack_owed_ = false;
@@ -249,15 +249,18 @@ std::size_t Responder::next(std::span<std::byte> out) {
 
 // The request was in order, and others behind it have been executed since: of reliable datagrams it
 // alone fails, and the numbers go on.
-std::size_t Responder::write_lost_read(Psn psn, std::span<std::byte> out) {
+std::size_t Responder::write_lost_read(const AnswerQueue::Written& lost, std::span<std::byte> out) {
   if (!datagrams()) {
-    refuse({RequestVerdict::Kind::kOperational, 0});
+    refuse(lost.verdict);
     answers_.clear();
     nak_ = 0;
     ack_owed_ = false;
+    return write_status(settings_, lost.psn, refusal_, message_number_, out);
   }
+  const bool by_rule = lost.verdict.kind == RequestVerdict::Kind::kAccess;
+  const std::uint32_t number = by_rule ? kReadLostByRule | lost.verdict.detail : message_number_;
   const auto code = static_cast<std::uint8_t>(Nak::kRemoteOperational);
-  return write_status(settings_, psn, kSyndromeNak | code, message_number_, out);
+  return write_status(settings_, lost.psn, kSyndromeNak | code, number, out);
 }
 
 }  // namespace weft::transport

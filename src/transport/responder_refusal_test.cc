@@ -186,6 +186,23 @@ TEST(RefusingResponder, OfDatagramsLosesOneReadWhoseMemoryHasGone) {
   }
 }
 
+// It was allowed when it arrived, and its region is disabled now.
+TEST(RefusingResponder, SaysWhichRuleForbidsTheRestOfARead) {
+  for (const auto& [settings, expected] : {std::pair{datagrams(), "nak63 1 #8388613"},
+                                           {connection(), "nak62 1 #2"},
+                                           {selective(), "nak75 1 #2"}}) {
+    Receiver receiver(settings);
+    receiver.take(receiver.read(0, 600));
+    std::vector<std::byte> out(wire::kMaxHeaderBytes + kMtu);
+    EXPECT_NE(receiver.responder.next(out), 0U) << "the first part of the answer";
+    receiver.memory.reads = kAccess;
+    receiver.take(Operation::kSendOnly, 3, 10);
+    EXPECT_EQ(receiver.says(), expected);
+    EXPECT_EQ(receiver.memory.messages.size(), 1U);
+    EXPECT_EQ(receiver.responder.failed(), settings.kind != wire::Transport::kReliableDatagram);
+  }
+}
+
 TEST(RefusingResponder, OfAConnectionEndsWithAReadWhoseMemoryHasGone) {
   Receiver receiver(connection());
   receiver.memory.reads = kOperational;

@@ -15,8 +15,8 @@ namespace weft::transport {
 // comes again.
 struct ExecutedRequest {
   bool reads = false;
-  bool lost = false;      // its memory was gone when the request arrived
-  bool repeated = false;  // answered before
+  work::RequestVerdict lost;  // not kYes: its memory was gone when the request arrived
+  bool repeated = false;      // answered before
   PsnRange range;
   work::RemoteMemory memory;   // of a read
   std::uint64_t original = 0;  // of an atomic operation
@@ -46,8 +46,9 @@ class AnswerQueue {
 
   // The next packet of the first answer.
   struct Written {
-    std::size_t length = 0;  // bytes; 0: the memory of the read is gone, the answer is dropped
+    std::size_t length = 0;  // bytes; 0: the memory cannot be read any more, the answer is dropped
     Psn psn;
+    work::RequestVerdict verdict;  // why
   };
   // Writes it into `out`. Not when empty().
   Written next(std::span<std::byte> out);
@@ -64,7 +65,7 @@ class AnswerQueue {
 
   void answer_again(ExecutedRequest request);
   Written write_read(ExecutedRequest& read, std::span<std::byte> out);
-  Written lose(Psn psn);
+  Written lose(Psn psn, const work::RequestVerdict& why);
 
   const Settings& settings_;
   work::Target& target_;

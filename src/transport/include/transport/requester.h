@@ -115,7 +115,7 @@ class Requester {
   void take_atomic(const wire::Packet& response, Time now);
   void take_sequence_error(Psn psn, std::uint32_t count, Time now);
   void take_rnr(Psn psn, std::uint8_t code, Time now);
-  void take_refusal(Psn psn, std::uint8_t code, Time now);
+  void take_refusal(const wire::Packet& response, std::uint8_t code, Time now);
   void resynchronise();
 
   Settings settings_;

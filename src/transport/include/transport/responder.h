@@ -81,7 +81,7 @@ class Responder {
   void take_early(const wire::Packet& request, Time now);
   void take_kept(Time now);
   void take_again(const wire::Packet& request);
-  std::size_t write_lost_read(Psn psn, std::span<std::byte> out);
+  std::size_t write_lost_read(const AnswerQueue::Written& lost, std::span<std::byte> out);
 
   Settings settings_;
   work::Target& target_;

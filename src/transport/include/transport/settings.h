@@ -91,4 +91,8 @@ enum class Nak : std::uint8_t {
   kRefusal = 0x10,
 };
 
+// In the message number of a NAK with kRemoteOperational, between Weft's reliable datagrams: a rule
+// forbids the access of a read that was answered in part; the rule is in the lowest bits.
+inline constexpr std::uint32_t kReadLostByRule = 0x800000;
+
 }  // namespace weft::transport
