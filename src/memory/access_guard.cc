@@ -3,9 +3,8 @@
 #include "memory/access_guard.h"
 
 #include <algorithm>
-#include <cinttypes>
-#include <cstdio>
 
+#include "memory/explanation.h"
 #include "memory/page_numbers.h"
 #include "os/barrier.h"
 
@@ -65,6 +64,12 @@ const char* describe_local(AccessError error) {
       break;
   }
   return describe(error);
+}
+
+const char* describe(const RefusedAccess& refused) {
+  const bool local = refused.reason >= kLocalRefusal && refused.reason < 2 * kLocalRefusal;
+  return local ? describe_local(static_cast<AccessError>(refused.reason - kLocalRefusal))
+               : describe(static_cast<AccessError>(refused.reason));
 }
 
 Result<std::shared_ptr<RegionTableView>> RegionTableView::open(
@@ -275,6 +280,7 @@ Grant AccessGuard::check_and_pin(const Through& through, Access need,
   release();
   report_count_ = 0;
   granted_count_ = 0;
+  culprit_ = 0;
   if (!includes(through.served, need)) return {AccessError::kNotServed, 0, {}};
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     AccessError error = AccessError::kTooMany;
@@ -282,6 +288,7 @@ Grant AccessGuard::check_and_pin(const Through& through, Access need,
     if (i < kHazards) error = check_and_pin_one(through, need, ranges[i], i, element);
     if (error == AccessError::kNone) continue;
     release();
+    culprit_ = static_cast<std::uint32_t>(i);
     return {error, i, {}};
   }
   return {AccessError::kNone, 0, {granted_, granted_count_}};
@@ -342,29 +349,20 @@ const char* name_of(Access need) {
 
 }  // namespace
 
+RefusedAccess AccessGuard::refused(AccessError error, std::span<const RemoteRange> ranges) const {
+  RefusedAccess refused;
+  refused.reason = static_cast<int>(error);
+  refused.range = ranges[std::min<std::size_t>(culprit_, ranges.size() - 1)];
+  refused.region_known = error != AccessError::kUnknownKey && error != AccessError::kTooMany &&
+                         error != AccessError::kNotServed;
+  if (!refused.region_known) return refused;
+  refused.region_start = refused_.start;
+  refused.region_length = refused_.length;
+  return refused;
+}
+
 std::string AccessGuard::explain(AccessError error, Access need, const RemoteRange& range) const {
-  char text[320];
-  int used =
-      std::snprintf(text, sizeof text, "rkey %#" PRIx64 ": %s of %" PRIu64 " bytes at %#" PRIx64,
-                    range.key.v, name_of(need), range.length, range.address);
-  const auto rest = [&] { return sizeof text - static_cast<std::size_t>(used); };
-  const std::uint64_t end = refused_.start + refused_.length;
-  if (error == AccessError::kPastEnd) {
-    used += std::snprintf(text + used, rest(), " ends %" PRIu64 " bytes past the region",
-                          range.address + range.length - end);
-  } else if (error == AccessError::kBeforeStart) {
-    used += std::snprintf(text + used, rest(), " begins %" PRIu64 " bytes before the region",
-                          refused_.start - range.address);
-  } else {
-    used += std::snprintf(text + used, rest(), ": %s", describe(error));
-  }
-  const bool found = error != AccessError::kUnknownKey && error != AccessError::kTooMany &&
-                     error != AccessError::kNotServed;
-  if (found) {
-    std::snprintf(text + used, rest(), " (region: %" PRIu64 " bytes from %#" PRIx64 ")",
-                  refused_.length, refused_.start);
-  }
-  return text;
+  return memory::explain(refused(error, {&range, 1}), "rkey", name_of(need));
 }
 
 }  // namespace weft::memory

@@ -118,6 +118,11 @@ int OwnMemory::change_places(const AtomicAction& action, const std::byte* operan
   return 0;
 }
 
+RefusedAccess OwnMemory::refused(AccessError refusal, const RemoteRange& range) const {
+  if (guard_ != nullptr) return guard_->refused(refusal, {&range, 1});
+  return {.reason = static_cast<int>(refusal), .range = range};
+}
+
 std::span<const RegionKey> OwnMemory::keys_to_report() const {
   if (guard_ == nullptr) return {};
   return guard_->keys_to_report();

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/first_made.h"
 #include "base/warning.h"
 #include "os/environment.h"
 
@@ -48,16 +49,6 @@ bool read_log(const WarningSink& warn) {
   return on.value_or(false);
 }
 
-// Made by the first call, or by several at a time, the first of which counts: none waits for
-// another thread, which a forked child might lack. Never destroyed.
-template <class Object, class Make>
-Object& first_made(std::atomic<Object*>& place, const Make& make) {
-  if (Object* const present = place) return *present;
-  auto made = make();
-  Object* none = nullptr;
-  return place.compare_exchange_strong(none, made.get()) ? *made.release() : *none;
-}
-
 }  // namespace
 
 void print(const std::string& line) { std::fprintf(stderr, "weft: %s\n", line.c_str()); }
@@ -74,11 +65,10 @@ const VerbsSettings& settings() {
   });
 }
 
-queue::RefusalLog& refusal_log() {
-  static constinit std::atomic<queue::RefusalLog*> log{nullptr};
-  return first_made(log, [] {
-    return std::make_unique<queue::RefusalLog>(settings().logs ? print : WarningSink{});
-  });
+RefusalLog& refusal_log() {
+  static constinit std::atomic<RefusalLog*> log{nullptr};
+  return first_made(
+      log, [] { return std::make_unique<RefusalLog>(settings().logs ? print : WarningSink{}); });
 }
 
 std::string device_name(const std::string& pattern, unsigned number) {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/options.h"
-#include "queue/refusal_log.h"
+#include "base/refusal_log.h"
 
 namespace weft::verbs {
 
@@ -28,7 +28,7 @@ const VerbsSettings& settings();
 
 // Where the queue pairs of this process explain refused accesses: to stderr, if the settings say
 // so.
-queue::RefusalLog& refusal_log();
+RefusalLog& refusal_log();
 
 // The name of the device with that number: `pattern` with the number for its %d.
 std::string device_name(const std::string& pattern, unsigned number);

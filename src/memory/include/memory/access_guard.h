@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "base/refused_access.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "memory/stripe_locks.h"
@@ -43,6 +44,8 @@ static_assert(static_cast<int>(kLastAccessError) < kLocalRefusal);
 
 // The sentence for such a refusal of a local buffer.
 const char* describe_local(AccessError refusal);
+// The sentence for the reason of either kind.
+const char* describe(const RefusedAccess& refused);
 
 // The region table of one process as its users see it: opened once per process and shared.
 class RegionTableView {
@@ -128,8 +131,9 @@ class AccessGuard {
   int lock(std::size_t segment, LockWait wait);
   void unlock() { stripes_.unlock(); }
 
-  // Says with numbers why the last check_and_pin() refused `range`: which key, what was asked for,
-  // and where the region begins and ends.
+  // Which of its `ranges` the last check_and_pin() refused, with what is known of its region.
+  RefusedAccess refused(AccessError refusal, std::span<const RemoteRange> ranges) const;
+  // The same with numbers in a sentence (memory/explanation.h), as verbs programs know the terms.
   std::string explain(AccessError refusal, Access need, const RemoteRange& range) const;
 
  private:
@@ -170,6 +174,7 @@ class AccessGuard {
   RegionKey keys_to_report_[kHazards];
   std::size_t report_count_ = 0;
   std::uint32_t last_slot_ = kMaxRegions;  // where the last key was found; the next is often there
+  std::uint32_t culprit_ = 0;              // the number of the last refused range
   Found refused_;                          // the region of the last refused range, if there was one
 };
 

@@ -52,6 +52,8 @@ class OwnMemory {
   // the usual one: elements of earlier segments may have been changed.
   Accessed change(const AtomicAction& action, const RemoteRange& range, const std::byte* operands,
                   std::byte* fetched, LockWait wait);
+  // The range that the last access was refused for, with what is known of its region.
+  RefusedAccess refused(AccessError refusal, const RemoteRange& range) const;
   // Unpins what check() has pinned: before the owner waits for something. Idempotent.
   void release();
 

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/mutex.h"
+#include "base/refusal_log.h"
 #include "base/result.h"
 #include "device/completion_queue.h"
 #include "device/device.h"
@@ -16,7 +17,6 @@
 #include "queue/attributes.h"
 #include "queue/port.h"
 #include "queue/received.h"
-#include "queue/refusal_log.h"
 #include "queue/send_queue.h"
 
 namespace weft::queue {

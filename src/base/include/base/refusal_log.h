@@ -10,7 +10,7 @@
 #include "base/options.h"
 #include "base/time.h"
 
-namespace weft::queue {
+namespace weft {
 
 // The sentences of a process, at most one a second about requests of its own, and one about those
 // of its peers: a peer can repeat a forbidden access as fast as packets come. Any thread.
@@ -48,4 +48,4 @@ class RefusalLog {
   SentenceLimit of_peers_{0};
 };
 
-}  // namespace weft::queue
+}  // namespace weft
