@@ -225,6 +225,7 @@ class Game {
     shm::CellWord word{static_cast<std::uint32_t>(next_ / shm::kMessageGeometry.cells + 1),
                        static_cast<MessageOperation>(1 + input_.byte() % 7),
                        static_cast<shm::CellKind>(choice % 5), input_.byte(), input_.byte()};
+    if (choice >= 204 && choice < 212) word.kind = shm::CellKind::kRefused;
     if (choice >= 212 && choice < 220) word.kind = shm::CellKind::kAccessed;
     if (choice >= 240) word = shm::CellWord::unpack(input_.word());
     if (word.kind == shm::CellKind::kBulk) {
@@ -249,6 +250,12 @@ class Game {
     } else if (word.kind == shm::CellKind::kAtomicAssisted) {
       write_atomic(written);
       word.operation = static_cast<MessageOperation>(3 + input_.byte() % 3);
+    } else if (word.kind == shm::CellKind::kRefused) {
+      written.tag = input_.number({1, Buffers::kRoom - 32, Buffers::kRoom, 1ull << 63});
+      written.data = 10 + input_.byte() % 3;
+      written.refused.length = input_.number({1, 64, Buffers::kRoom, 1ull << 63});
+      written.refused.need = static_cast<Access>(input_.byte());
+      written.refused.element = static_cast<std::uint32_t>(input_.number({1, 8, 1ull << 32}));
     } else if (word.kind == shm::CellKind::kAccessed) {
       written.accessed.access = static_cast<Access>(input_.byte());
       written.accessed.count = static_cast<std::uint32_t>(input_.number({9, 1ull << 32}));

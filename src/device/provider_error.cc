@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "memory/access_guard.h"
+#include "memory/explanation.h"
 
 namespace weft::device {
 namespace {
@@ -33,6 +34,13 @@ constexpr std::pair<work::CompletionStatus, int> kErrnos[] = {
     {kShutDown, ESHUTDOWN},
 };
 
+const char* name_of(std::uint64_t flags) {
+  if ((flags & kReceive) != 0) return "receive";
+  if ((flags & kSend) != 0) return "send";
+  if ((flags & kAtomic) != 0) return "atomic operation";
+  return (flags & kRead) != 0 ? "read" : "write";
+}
+
 }  // namespace
 
 int error_of(const work::Ending& ending) {
@@ -49,11 +57,13 @@ int provider_error(const Completion& completion) {
 
 const char* refusal_text(int provider_error) {
   if (provider_error < kRefusals) return nullptr;
-  const int reason = provider_error - kRefusals;
-  if (reason >= memory::kLocalRefusal && reason < 2 * memory::kLocalRefusal) {
-    return memory::describe_local(static_cast<memory::AccessError>(reason - memory::kLocalRefusal));
-  }
-  return memory::describe(static_cast<memory::AccessError>(reason));
+  return memory::describe({.reason = provider_error - kRefusals});
+}
+
+std::string explain(std::uint64_t flags, const RefusedAccess& refused) {
+  const bool local =
+      refused.reason >= memory::kLocalRefusal && refused.reason < 2 * memory::kLocalRefusal;
+  return memory::explain(refused, local ? "descriptor" : "key", name_of(flags));
 }
 
 }  // namespace weft::device

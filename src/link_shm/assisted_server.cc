@@ -37,6 +37,19 @@ void AssistedServer::report(const Source& source, Access access, link::InboxSink
   sink.accessed(source.number, access, own_memory_.keys_to_report());
 }
 
+void AssistedServer::note_refusal(const Source& source, const Cell& cell, link::InboxSink& sink) {
+  const RemoteRange range{read_once(cell.tag), read_once(cell.refused.length),
+                          RegionKey{read_once(cell.data)}};
+  const Access need = read_once(cell.refused.need);
+  const std::uint32_t element = read_once(cell.refused.element);
+  const memory::Accessed may = own_memory_.check(need, range, element);
+  own_memory_.release();
+  if (may.refusal == memory::AccessError::kNone) return;
+  const char* const access = need == Access::kRemoteWrite ? "write" : "read";
+  sink.refused(source.number, element != 0 ? "atomic operation" : access,
+               own_memory_.refused(may.refusal, range));
+}
+
 bool AssistedServer::carry_out(const Source& source, const Cell& cell, bool write,
                                link::InboxSink& sink) {
   const RemoteRange range{read_once(cell.tag), read_once(cell.assisted.length),

@@ -6,9 +6,11 @@
 #include "link_shm/direct_access.h"
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 
 #include "memory/atomic_kernels.h"
+#include "os/clock.h"
 #include "os/process_memory.h"
 #include "os/user_memory.h"
 
@@ -45,8 +47,7 @@ Status DirectAccess::attach_to_table() {
 
 // Done: the regions are pinned, and `targets` says where they are in the owner.
 Outcome DirectAccess::pin(Access served, Access need, std::span<const RemoteRange> ranges,
-                          std::span<const LocalRange>& targets, std::string* explanation,
-                          std::size_t element) {
+                          std::span<const LocalRange>& targets, std::size_t element) {
   if (ring_.gone()) return Outcome::failed(ECONNRESET);
   if (table_ == nullptr) {
     const Status attached = attach_to_table();
@@ -56,7 +57,7 @@ Outcome DirectAccess::pin(Access served, Access need, std::span<const RemoteRang
     }
   }
   const memory::Grant grant =
-      table_->check_and_pin({domain_, served, endpoint_}, need, ranges, element);
+      table_->check_and_pin({domain_, served, endpoint_}, need, ranges, element != 0 ? element : 1);
   if (grant.ok()) {
     targets = grant.segments;
     // A cell to tell of it, and one more that OneSided counts on.
@@ -67,16 +68,34 @@ Outcome DirectAccess::pin(Access served, Access need, std::span<const RemoteRang
   }
   // A dead process leaves no regions: say that it is dead, not that its region is unknown.
   if (!slot_.owner().holds_lock()) return Outcome::failed(ECONNRESET);
-  if (explanation != nullptr) {
-    *explanation = table_->explain(grant.error, need, ranges[grant.culprit]);
-  }
+  note_refusal(need, ranges[grant.culprit], element);
   return Outcome::failed(EACCES, static_cast<int>(grant.error));
+}
+
+RefusedAccess DirectAccess::refused(int reason, std::span<const RemoteRange> remote) const {
+  if (table_ == nullptr) return refused_of(reason, remote);
+  return table_->refused(static_cast<memory::AccessError>(reason), remote);
+}
+
+// Tells the owner, which warns its user. As it does that once a second at most, the ring carries no
+// more than that, and none that has no room.
+void DirectAccess::note_refusal(Access need, const RemoteRange& range, std::size_t element) {
+  const auto since_boot = os::coarse_now().time_since_epoch();
+  const auto second = static_cast<std::uint32_t>(
+      std::chrono::duration_cast<std::chrono::seconds>(since_boot).count());
+  if (second == noted_at_ || !ring_.room_for(1)) return;
+  noted_at_ = second;
+  ring_.next_cell().refused = {range.length, need, static_cast<std::uint32_t>(element)};
+  link::SendRequest where;
+  where.tag = range.address;
+  where.data = range.key.v;
+  ring_.publish(where, CellKind::kRefused);
 }
 
 Outcome DirectAccess::carry_out(const link::AccessRequest& request) {
   std::span<const LocalRange> targets;
   const Access need = request.write ? Access::kRemoteWrite : Access::kRemoteRead;
-  const Outcome pinned = pin(served_.rma, need, request.remote, targets, request.explanation);
+  const Outcome pinned = pin(served_.rma, need, request.remote, targets);
   if (pinned.state != Outcome::State::kDone) return pinned;
   const auto direction =
       request.write ? os::CopyDirection::kToProcess : os::CopyDirection::kFromProcess;
@@ -89,8 +108,8 @@ Outcome DirectAccess::carry_out(const link::AccessRequest& request) {
 Outcome DirectAccess::carry_out(const link::AtomicRequest& request) {
   std::span<const LocalRange> targets;
   const Access need = memory::rights_for(request.action);
-  const Outcome pinned = pin(served_.atomics, need, request.remote, targets, request.explanation,
-                             size_of(request.action.type));
+  const Outcome pinned =
+      pin(served_.atomics, need, request.remote, targets, size_of(request.action.type));
   if (pinned.state != Outcome::State::kDone) return pinned;
   int error = 0;
   std::size_t offset = 0;

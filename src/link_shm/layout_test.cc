@@ -11,7 +11,7 @@ namespace {
 
 TEST(Layout, AFirstWordSurvivesPackingForEveryKindAndOperation) {
   for (const auto kind : {CellKind::kInline, CellKind::kBulk, CellKind::kOffered,
-                          CellKind::kAssisted, CellKind::kAtomicAssisted}) {
+                          CellKind::kAssisted, CellKind::kAtomicAssisted, CellKind::kRefused}) {
     for (int operation = 1; operation <= 7; ++operation) {
       for (const std::uint32_t lap : {1u, 2u, 0x80000000u, 0xffffffffu}) {
         const CellWord word{lap, static_cast<link::MessageOperation>(operation), kind,
@@ -31,6 +31,7 @@ TEST(Layout, AFirstWordSurvivesPackingForEveryKindAndOperation) {
 TEST(Layout, WhatIsWrittenAsAWholeHasNoPadding) {
   EXPECT_TRUE(std::has_unique_object_representations_v<BulkPayload>);
   EXPECT_TRUE(std::has_unique_object_representations_v<OfferedPayload>);
+  EXPECT_TRUE(std::has_unique_object_representations_v<RefusedPayload>);
   EXPECT_TRUE(std::has_unique_object_representations_v<Geometry>);
   EXPECT_TRUE(std::has_unique_object_representations_v<Probe>);
   EXPECT_TRUE(std::has_unique_object_representations_v<os::WakerName>);

@@ -156,6 +156,7 @@ bool Mailbox::take_note(Source& source, const Cell& cell, const CellWord& word,
                         link::InboxSink& sink) {
   if (word.kind == CellKind::kAccessed) return take_access_report(source, cell, sink);
   if (word.kind == CellKind::kWithdrawn) return take_withdrawal(source, cell, sink);
+  if (word.kind == CellKind::kRefused) return assisted_.note_refusal(source, cell, sink), true;
   return assisted_.run(source, word, sink);
 }
 

@@ -37,7 +37,6 @@ struct AtomicTest : ::testing::Test {
   memory::Registration both = add(Access::kRemoteRead | Access::kRemoteWrite, RegionKey{10});
   memory::Registration readable = add(Access::kRemoteRead, RegionKey{11});
   memory::Registration writable = add(Access::kRemoteWrite, RegionKey{12});
-  std::string why;
 
   void SetUp() override {
     ASSERT_TRUE(peer.open(kOwner));
@@ -63,7 +62,6 @@ struct AtomicTest : ::testing::Test {
     if (action.fetches()) request.result = {&r, 1};
     request.remote = remote;
     for (const RemoteRange& range : remote) request.length += range.length;
-    request.explanation = &why;
     return peer.box->atomic(request);
   }
   link::Outcome atomic(AtomicAction action, RemoteRange remote, bool has_data = false) {
@@ -150,7 +148,16 @@ TEST_F(AtomicTest, ARefusedOperationTouchesNothingAndSaysWhy) {
   EXPECT_EQ(refused(kAdd, {0, 8, RegionKey{11}}), memory::AccessError::kNoRight);
   EXPECT_EQ(refused(kFetchAdd, {0, 8, RegionKey{11}}), memory::AccessError::kNoRight);
   EXPECT_EQ(refused(kFetchAdd, {0, 8, RegionKey{12}}), memory::AccessError::kNoRight);
-  EXPECT_NE(why.find("atomic update of 8 bytes"), std::string::npos) << why;
+  const RemoteRange both[] = {{0, 8, RegionKey{10}}, {8, 8, RegionKey{12}}};
+  Words operand(2);
+  Words compare(2);
+  Words result(2);
+  const link::Outcome outcome = atomic(kFetchAdd, both, operand, compare, result);
+  const RefusedAccess known = peer.box->refused(outcome.detail, both);
+  EXPECT_EQ(known.reason, static_cast<int>(memory::AccessError::kNoRight));
+  EXPECT_EQ(known.range.key, RegionKey{12});
+  EXPECT_EQ(known.ranges, 1u);
+  EXPECT_EQ(known.region_length, sizeof region);
   EXPECT_EQ(refused(kSwap, {0, 8, RegionKey{12}}), memory::AccessError::kNoRight);
   EXPECT_EQ(refused(kFetch, {0, 8, RegionKey{12}}), memory::AccessError::kNoRight);
   EXPECT_EQ(refused(kAdd, {sizeof region - 7, 8, RegionKey{10}}), memory::AccessError::kPastEnd);

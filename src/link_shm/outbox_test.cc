@@ -521,7 +521,8 @@ struct AccessTest : ::testing::Test {
       std::move(memory::RegionTable::create(dir.path())).value();
   std::unique_ptr<Mailbox> box =
       std::move(
-          Mailbox::create({dir.path(), loopback(kOwner), DomainId{5}, table->name(), kCountsReads}))
+          Mailbox::create({dir.path(), loopback(kOwner), DomainId{5}, table->name(), kCountsReads,
+                           memory::RegionTableView::open(dir.path(), table->name()).value()}))
           .value();
   InboxLog log{box.get()};
   Peer peer{dir.path(), kSender};
@@ -592,6 +593,38 @@ TEST_F(AccessTest, AnAccessThatCannotBeAnnouncedIsNotBegun) {
   EXPECT_EQ(access(true, {0, 50, RegionKey{11}}, true).state, State::kAgain);
   EXPECT_TRUE(region == before);
   EXPECT_EQ(access(true, {0, 50, RegionKey{11}}).state, State::kDone) << "silent ones go on";
+}
+
+TEST_F(AccessTest, TheOwnerHearsOfTheFirstRefusalOfASecond) {
+  for (int i = 0; i < 100; ++i) access(true, {4040, 100, RegionKey{11}});
+  box->poll(log);
+  ASSERT_FALSE(log.refusals.empty());
+  EXPECT_LT(log.refusals.size(), 50u);
+  const auto& [operation, refused] = log.refusals[0];
+  EXPECT_EQ(operation, "write");
+  EXPECT_EQ(refused.reason, static_cast<int>(memory::AccessError::kPastEnd));
+  EXPECT_EQ(refused.range.address, 4040u);
+  EXPECT_EQ(refused.range.length, 100u);
+  EXPECT_EQ(refused.range.key, RegionKey{11});
+  EXPECT_EQ(refused.region_length, region.size());
+  EXPECT_TRUE(log.messages.empty());
+  EXPECT_EQ(access(true, {0, 100, RegionKey{11}}).state, State::kDone) << "it goes on";
+}
+
+// The owner believes its own table only.
+TEST_F(AccessTest, TheOwnerHearsOfNoRefusalThatItWouldAllow) {
+  access(true, {0, 100, RegionKey{12}});
+  const memory::Registration added = add(Access::kRemoteWrite, RegionKey{12});
+  box->poll(log);
+  EXPECT_TRUE(log.refusals.empty());
+  EXPECT_TRUE(table->remove(added).ok()) << "nothing is pinned";
+}
+
+TEST_F(AccessTest, ARefusalNeedsNoRoomInTheRing) {
+  Bytes none;
+  while (peer.send(1, none).state == State::kDone) {
+  }
+  EXPECT_EQ(access(true, {0, 100, RegionKey{12}}).error, EACCES);
 }
 
 using Accessed = InboxLog::Accessed;

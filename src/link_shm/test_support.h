@@ -106,6 +106,7 @@ struct InboxLog final : link::InboxSink {
   std::vector<std::pair<std::uint32_t, os::SocketAddress>> opened;
   std::vector<Closed> closed;
   std::vector<Accessed> accesses;
+  std::vector<std::pair<std::string, RefusedAccess>> refusals;  // with their operations
 
   explicit InboxLog(Mailbox* owner) : box(owner) {}
   std::vector<std::uint32_t> withdrawn_ones;  // by their rendezvous
@@ -126,6 +127,9 @@ struct InboxLog final : link::InboxSink {
   }
   void accessed(std::uint32_t, Access access, std::span<const RegionKey> regions) override {
     accesses.push_back({access, {regions.begin(), regions.end()}});
+  }
+  void refused(std::uint32_t, const char* operation, const RefusedAccess& access) override {
+    refusals.emplace_back(operation, access);
   }
   void accept(Message& message) {
     message.bytes.resize(message.arrival.length);

@@ -6,6 +6,9 @@
 #include <limits>
 
 #include "base/slices.h"
+#include "device/provider_error.h"
+#include "device/refusals.h"
+#include "memory/explanation.h"
 #include "messaging/connected_peer.h"
 #include "messaging/datagram_service.h"
 #include "messaging/peer_flows.h"
@@ -285,6 +288,15 @@ void MessageReceiver::accessed(std::uint32_t source, Access access,
   for (const RegionKey region : regions) setup_.region_counters->count(region, access);
 }
 
+void MessageReceiver::refused(std::uint32_t source, const char* operation,
+                              const RefusedAccess& access) {
+  if (port_.senders[source] == nullptr) return;
+  device::refusal_log().of_peer([&] {
+    return port_.name.text() + " refused an access of " + port_.senders[source]->address.text() +
+           ": " + memory::explain(access, "key", operation);
+  });
+}
+
 void MessageReceiver::received(void* cookie, int error) {
   Receive& receive = *static_cast<Receive*>(cookie);
   leave_under_way(receive);
@@ -318,7 +330,7 @@ bool MessageReceiver::take(Receive& receive, QueuedUnexpected& message) {
   return deliver(receive, taken.arrival, taken_of_either(taken.arrival, sender));
 }
 
-int MessageReceiver::refuse(const ReceiveCall& call, int error, int reason) {
+int MessageReceiver::refuse(const ReceiveCall& call, const RefusedAccess& refused) {
   const bool reports = bindings_.rx != nullptr && call.report.reports_failure();
   if (reports && bindings_.rx->full()) return EAGAIN;
   if (reports) {
@@ -328,9 +340,11 @@ int MessageReceiver::refuse(const ReceiveCall& call, int error, int reason) {
       completion.flags = device::kReceive | (call.tagged ? device::kTagged : device::kMessage) |
                          (call.multi ? std::uint64_t{device::kMultiReceive} : 0);
       completion.tag = call.tag;
-      completion.end(error, reason);
+      completion.refuse(EACCES, refused);
     });
   }
+  device::refusal_log().own(
+      [&] { return "refused: " + device::explain(device::kReceive, refused); });
   bindings_.count(call.report.counter(), CounterEvent::kReceive, false);
   return 0;
 }

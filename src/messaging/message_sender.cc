@@ -2,8 +2,12 @@
 // How does an endpoint start operations, and how does it report their ends?
 #include "messaging/message_sender.h"
 
+#include <cerrno>
 #include <utility>
 
+#include "device/provider_error.h"
+#include "device/refusals.h"
+#include "memory/access_guard.h"
 #include "messaging/peer_flows.h"
 
 namespace weft::messaging {
@@ -32,6 +36,10 @@ CounterEvent event_of(const AtomicCall& call) {
   return call.action.fetches() ? CounterEvent::kRead : CounterEvent::kWrite;
 }
 
+std::span<const RemoteRange> ranges_of(const SendCall&) { return {}; }
+std::span<const RemoteRange> ranges_of(const AccessCall& call) { return call.remote; }
+std::span<const RemoteRange> ranges_of(const AtomicCall& call) { return call.remote; }
+
 // True for what a call answers without having started anything.
 bool is_answer(int error) {
   return error == EAGAIN || error == kPollThenAgain || error == EINVAL || error == ENOTCONN ||
@@ -44,21 +52,30 @@ MessageSender::MessageSender(const EndpointSetup& setup, OptionalLock& lock, Pee
                              Sleepers& sleepers)
     : bindings_(setup.bindings), lock_(lock), flows_(flows), sleepers_(sleepers) {}
 
-void MessageSender::push(void* context, std::uint64_t flags, int error, int detail) {
+void MessageSender::log(std::uint64_t flags, const RefusedAccess& refused) {
+  const bool by_target = refused.reason <= static_cast<int>(memory::kLastAccessError);
+  device::refusal_log().own([&] {
+    return (by_target ? "refused by the target: " : "refused: ") + device::explain(flags, refused);
+  });
+}
+
+void MessageSender::push(void* context, std::uint64_t flags, int error,
+                         const RefusedAccess* refused) {
   if (bindings_.tx == nullptr) return;
   bindings_.tx->push([&](device::Completion& completion) {
     completion = {};
     completion.context = context;
     completion.flags = flags;
     if (error != 0) [[unlikely]]
-      completion.end(error, detail);
+      refused != nullptr ? completion.refuse(error, *refused) : completion.end(error, 0);
   });
 }
 
 int MessageSender::fail(const Report& report, std::uint64_t flags, CounterEvent event, int error,
-                        int detail) {
+                        const RefusedAccess* refused) {
+  if (refused != nullptr) log(flags, *refused);
   if (report.silent()) return error;
-  if (report.reports_failure()) push(report.context, flags, error, detail);
+  if (report.reports_failure()) push(report.context, flags, error, refused);
   bindings_.count(report.counter(), event, false);
   return 0;
 }
@@ -66,7 +83,7 @@ int MessageSender::fail(const Report& report, std::uint64_t flags, CounterEvent 
 template <class Call>
 void MessageSender::abandon(const Call& call, int error) {
   const Section section(lock_);
-  fail(call.report, flags_of(call), event_of(call), error, 0);
+  fail(call.report, flags_of(call), event_of(call), error);
 }
 
 template void MessageSender::abandon(const SendCall& call, int error);
@@ -74,15 +91,24 @@ template void MessageSender::abandon(const AccessCall& call, int error);
 template void MessageSender::abandon(const AtomicCall& call, int error);
 
 template <class Call>
-int MessageSender::refuse(const Call& call, int error, int reason) {
+int MessageSender::refuse(const Call& call, const RefusedAccess& refused) {
   const Section section(lock_);
   if (!may_report(call.report)) return EAGAIN;
-  return fail(call.report, flags_of(call), event_of(call), error, reason);
+  return fail(call.report, flags_of(call), event_of(call), EACCES, &refused);
 }
 
-template int MessageSender::refuse(const SendCall& call, int error, int reason);
-template int MessageSender::refuse(const AccessCall& call, int error, int reason);
-template int MessageSender::refuse(const AtomicCall& call, int error, int reason);
+template int MessageSender::refuse(const SendCall& call, const RefusedAccess& refused);
+template int MessageSender::refuse(const AccessCall& call, const RefusedAccess& refused);
+template int MessageSender::refuse(const AtomicCall& call, const RefusedAccess& refused);
+
+template <class Call>
+[[gnu::cold, gnu::noinline]] int MessageSender::fail_at_once(const Call& call,
+                                                             const link::Flow& flow,
+                                                             const link::Outcome& outcome) {
+  if (outcome.detail == 0) return fail(call.report, flags_of(call), event_of(call), outcome.error);
+  const RefusedAccess refused = flow.refused(outcome.detail, ranges_of(call));
+  return fail(call.report, flags_of(call), event_of(call), outcome.error, &refused);
+}
 
 // The flow to the peer of a call, if it may start now; else null, and `status` is its answer.
 template <class Call>
@@ -92,7 +118,7 @@ inline link::Flow* MessageSender::flow_for(const Call& call, int& status) {
   link::Flow* flow = flows_.find(call.peer, status);
   if (flow == nullptr) {
     if (!is_answer(status)) {
-      status = fail(call.report, flags_of(call), event_of(call), status, 0);
+      status = fail(call.report, flags_of(call), event_of(call), status);
     }
     return nullptr;
   }
@@ -123,16 +149,19 @@ inline int MessageSender::start(link::Flow* flow, Call& call, Start begin) {
     complete(call.report, flags_of(call), event_of(call));
     return 0;
   }
-  if (outcome.state == link::Outcome::State::kFailed) {
-    return fail(call.report, flags_of(call), event_of(call), outcome.error, outcome.detail);
-  }
+  if (outcome.state == link::Outcome::State::kFailed) return fail_at_once(call, *flow, outcome);
   if (outcome.state != link::Outcome::State::kPending) return kPollThenAgain;  // no room now
-  *std::exchange(next_pending_, nullptr) = {call.report.context,
-                                            flags_of(call),
-                                            event_of(call),
-                                            call.report.wanted(),
-                                            use_of(call.report.counter()),
-                                            true};
+  PendingOperation& pending = *std::exchange(next_pending_, nullptr);
+  pending.context = call.report.context;
+  pending.flags = static_cast<std::uint16_t>(flags_of(call));
+  pending.event = event_of(call);
+  pending.report = call.report.wanted();
+  pending.counter = use_of(call.report.counter());
+  pending.live = true;
+  if (const auto ranges = ranges_of(call); !ranges.empty()) {
+    pending.ranges = static_cast<std::uint8_t>(ranges.size());
+    pending.first = ranges[0];
+  }
   flows_.add_busy(*flow);
   if (sleepers_.count() > 0) wait_for_end(*flow);
   return 0;
@@ -178,11 +207,21 @@ void MessageSender::wait_for_end(link::Flow& flow) {
   if (flow.ready()) flow.progress(*this);
 }
 
+[[gnu::cold, gnu::noinline]] void MessageSender::end_refused(const PendingOperation& pending,
+                                                             int error, int reason, bool reports) {
+  const RefusedAccess refused{.reason = reason, .ranges = pending.ranges, .range = pending.first};
+  log(pending.flags, refused);
+  if (reports) push(pending.context, pending.flags, error, &refused);
+}
+
 void MessageSender::ended(void* cookie, int error, int detail) {
   PendingOperation& pending = *static_cast<PendingOperation*>(cookie);
   if (error == ECONNRESET) error = loss_;
-  if (pending.report || (error != 0 && !pending.counter)) {
-    push(pending.context, pending.flags, error, detail);
+  const bool reports = pending.report || (error != 0 && !pending.counter);
+  if (detail != 0) [[unlikely]] {
+    end_refused(pending, error, detail, reports);
+  } else if (reports) {
+    push(pending.context, pending.flags, error);
   }
   bindings_.count(pending.counter.get(), pending.event, error == 0);
   pending.counter = {};

@@ -142,20 +142,23 @@ TEST_F(OwnCounterTest, ARefusedOperationIsReportedWithItsReason) {
   call.peer = to_two;
   call.sges = {&sge, 1};
   call.report.context = &contexts[0];
-  EXPECT_EQ(one.endpoint->refuse(call, EACCES, kReason), 0);
+  const RefusedAccess refused{.reason = kReason, .range = {0x1000, 8, RegionKey{5}}};
+  EXPECT_EQ(one.endpoint->refuse(call, refused), 0);
   const Completion sent = next(one, true);
   EXPECT_EQ(sent.context, &contexts[0]);
   EXPECT_EQ(sent.status, CompletionStatus::kRemoteAccess);
   EXPECT_EQ(sent.reason, kReason);
+  EXPECT_EQ(sent.refused().range.address, 0x1000u);
   EXPECT_EQ(one.sends.errors(), 1u);
   ReceiveCall receive;
   receive.sges = {&sge, 1};
   receive.multi = true;
   receive.report.context = &contexts[1];
-  EXPECT_EQ(one.endpoint->receives().refuse(receive, EACCES, kReason), 0);
+  EXPECT_EQ(one.endpoint->receives().refuse(receive, refused), 0);
   const Completion received = next(one, false);
   EXPECT_EQ(received.context, &contexts[1]);
   EXPECT_EQ(received.reason, kReason);
+  EXPECT_EQ(received.refused().range.key, RegionKey{5});
   EXPECT_NE(received.flags & device::kMultiReceive, 0u) << "the buffer is the program's again";
 }
 
@@ -166,7 +169,7 @@ TEST_F(OwnCounterTest, ARefusalWaitsForRoomInTheQueue) {
   }
   SendCall call;
   call.peer = to_two;
-  EXPECT_EQ(one.endpoint->refuse(call, EACCES, 17), EAGAIN);
+  EXPECT_EQ(one.endpoint->refuse(call, {.reason = 17}), EAGAIN);
 }
 
 TEST_F(OwnCounterTest, AFullQueueDoesNotHoldBackWhatHasNoEntry) {

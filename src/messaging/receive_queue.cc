@@ -235,10 +235,10 @@ void ReceiveQueue::abandon(const ReceiveCall& call, int error) {
     endpoints_.front()->receiver().fail(new_receive(call), call.tagged, error);
 }
 
-int ReceiveQueue::refuse(const ReceiveCall& call, int error, int reason) {
+int ReceiveQueue::refuse(const ReceiveCall& call, const RefusedAccess& refused) {
   const Section section(lock_);
-  if (endpoints_.empty()) return error;
-  return endpoints_.front()->receiver().refuse(call, error, reason);
+  if (endpoints_.empty()) return EACCES;
+  return endpoints_.front()->receiver().refuse(call, refused);
 }
 
 }  // namespace weft::messaging

@@ -57,6 +57,12 @@ void SourceRouter::accessed(std::uint32_t source, Access access,
   if (link::InboxSink* receiver = receiver_of(source)) receiver->accessed(source, access, regions);
 }
 
+void SourceRouter::refused(std::uint32_t source, const char* operation,
+                           const RefusedAccess& access) {
+  if (port_.senders[source] == nullptr) return;
+  if (link::InboxSink* receiver = receiver_of(source)) receiver->refused(source, operation, access);
+}
+
 void SourceRouter::received(void* cookie, int error) {
   link::InboxSink& receiver = *static_cast<Receive*>(cookie)->receiver;
   receiver.received(cookie, error);

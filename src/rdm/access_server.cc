@@ -19,15 +19,21 @@ namespace {
 constexpr std::size_t kMostAliases = std::size_t{1} << 20;
 constexpr std::size_t kFewAliases = 16;
 constexpr RequestVerdict kOperational{RequestVerdict::Kind::kOperational, 0};
+constexpr const char* kAtomic = "atomic operation";
 
-RequestVerdict verdict_of(const memory::Accessed& accessed) {
-  if (accessed.refusal != memory::AccessError::kNone) {
-    return {RequestVerdict::Kind::kAccess, static_cast<std::uint8_t>(accessed.refusal)};
-  }
-  return accessed.error != 0 ? kOperational : RequestVerdict{};
-}
+const char* name_of(Access need) { return need == Access::kRemoteWrite ? "write" : "read"; }
 
 }  // namespace
+
+// The answer for the peer; the sink hears of a refusal.
+RequestVerdict AccessServer::judge(const memory::Accessed& accessed, const char* operation,
+                                   const RemoteRange& range) {
+  if (accessed.refusal == memory::AccessError::kNone)
+    return accessed.error != 0 ? kOperational : RequestVerdict{};
+  if (shared_.sink != nullptr)
+    shared_.sink->refused(source_, operation, shared_.memory.refused(accessed.refusal, range));
+  return {RequestVerdict::Kind::kAccess, static_cast<std::uint8_t>(accessed.refusal)};
+}
 
 // A sender numbers its aliases from 0 on: no other number than the next is one.
 bool AccessServer::know_alias(const MessageHeader& header) {
@@ -48,15 +54,17 @@ bool AccessServer::begin_ranges(const MessageHeader& header, std::span<const std
   refused_ = false;
   reported_keys_.clear();
   memory::Accessed may;
+  RemoteRange range;
   for (std::size_t i = 0; i < header.tag && may.ok(); ++i) {
-    may = shared_.memory.check(need, read_range(bytes.data() + i * kRange));
+    range = read_range(bytes.data() + i * kRange);
+    may = shared_.memory.check(need, range);
     for (const RegionKey key : shared_.memory.keys_to_report()) {
       if (std::find(reported_keys_.begin(), reported_keys_.end(), key) == reported_keys_.end()) {
         reported_keys_.push_back(key);
       }
     }
   }
-  ranges_ = verdict_of(may);
+  ranges_ = judge(may, name_of(need), range);
   return true;
 }
 
@@ -92,12 +100,15 @@ std::optional<memory::Accessed> AccessServer::execute(const MessageHeader& heade
   const std::byte* operand = bytes.data() + ranges * kRange;
   memory::Accessed done;
   RemoteRange list[link::kMaxLinkSges];
+  std::size_t judged = 0;  // the last of them
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i < ranges; ++i) {
     list[i] = read_range(bytes.data() + i * kRange);
     if (list[i].length > length - sum || list[i].length % element != 0) return std::nullopt;
     sum += list[i].length;
-    if (done.ok()) done = shared_.memory.check(memory::rights_for(action), list[i], element);
+    if (!done.ok()) continue;
+    done = shared_.memory.check(memory::rights_for(action), list[i], element);
+    judged = i;
   }
   if (sum != length) return std::nullopt;
   std::uint64_t offset = 0;
@@ -107,12 +118,14 @@ std::optional<memory::Accessed> AccessServer::execute(const MessageHeader& heade
     if (action.has_operand()) std::memcpy(both, operand + offset, part);
     if (action.compares()) std::memcpy(both + part, operand + length + offset, part);
     done = shared_.memory.change(action, list[i], both, fetched + offset, memory::LockWait::kUsual);
+    judged = i;
     const std::span<const RegionKey> keys = shared_.memory.keys_to_report();
     if (done.ok() && !keys.empty()) {
       shared_.sink->accessed(source_, memory::rights_for(action), keys);
     }
   }
   if (done.ok()) report_atomic(header);
+  judge(done, kAtomic, list[judged]);
   return done;
 }
 
@@ -157,11 +170,9 @@ RequestVerdict AccessServer::may_access(Access need, const work::RemoteMemory& m
   if (!ranges_.ok()) return ranges_;
   const auto key = region_of(memory.key);
   memory::Accessed may{memory::AccessError::kUnknownKey, 0};
-  if (key || memory.length == 0) {
-    const RemoteRange range{memory.address, memory.length, key.value_or(RegionKey{})};
-    may = shared_.memory.check(need, range);
-  }
-  if (!may.ok()) return verdict_of(may);
+  const RemoteRange range{memory.address, memory.length, key.value_or(RegionKey{memory.key})};
+  if (key || memory.length == 0) may = shared_.memory.check(need, range);
+  if (!may.ok()) return judge(may, name_of(need), range);
   if (announced_) return {};
   const auto keys = key ? shared_.memory.keys_to_report() : std::span<const RegionKey>();
   reported_keys_.assign(keys.begin(), keys.end());
@@ -176,7 +187,8 @@ RequestVerdict AccessServer::write(const work::RemoteMemory& memory, std::uint64
   if (bytes.empty()) return {};
   const auto key = region_of(memory.key);
   if (!key) return work::kInvalidRequest;
-  return verdict_of(shared_.memory.write({memory.address + offset, bytes.size(), *key}, bytes));
+  const RemoteRange range{memory.address + offset, bytes.size(), *key};
+  return judge(shared_.memory.write(range, bytes), name_of(Access::kRemoteWrite), range);
 }
 
 void AccessServer::written(const work::MessageEnd& end) {
@@ -195,7 +207,8 @@ RequestVerdict AccessServer::read(const work::RemoteMemory& memory, std::uint64_
   if (out.empty()) return {};
   const auto key = region_of(memory.key);
   if (!key) return kOperational;
-  return verdict_of(shared_.memory.read({memory.address + offset, out.size(), *key}, out));
+  const RemoteRange range{memory.address + offset, out.size(), *key};
+  return judge(shared_.memory.read(range, out), name_of(Access::kRemoteRead), range);
 }
 
 RequestVerdict AccessServer::atomic(bool compares, const work::AtomicOperands& what,
@@ -209,9 +222,10 @@ RequestVerdict AccessServer::atomic(bool compares, const work::AtomicOperands& w
   std::byte bytes[sizeof operands];
   std::memcpy(bytes, operands, sizeof operands);
   std::byte fetched[8];
-  const memory::Accessed done = shared_.memory.change(action, {what.address, 8, *key}, bytes,
-                                                      fetched, memory::LockWait::kUsual);
-  if (!done.ok()) return verdict_of(done);
+  const RemoteRange range{what.address, 8, *key};
+  const memory::Accessed done =
+      shared_.memory.change(action, range, bytes, fetched, memory::LockWait::kUsual);
+  if (!done.ok()) return judge(done, kAtomic, range);
   std::memcpy(&original, fetched, sizeof original);
   return {};
 }

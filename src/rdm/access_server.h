@@ -55,6 +55,8 @@ class AccessServer {
   };
 
   std::optional<RegionKey> region_of(std::uint32_t key) const;
+  work::RequestVerdict judge(const memory::Accessed& accessed, const char* operation,
+                             const RemoteRange& range);
   void report_atomic(const MessageHeader& header);
   void announce(link::MessageOperation event, const MessageHeader& from);
   void announce_access(Access need, const MessageHeader& from = {});

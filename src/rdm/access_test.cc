@@ -198,6 +198,34 @@ TEST_F(AccessTest, RefusalsHaveTheirReasonAndTouchNothing) {
   EXPECT_TRUE(region == before);
 }
 
+// The target knows of more than it tells the initiator.
+TEST_F(AccessTest, TheTargetHearsWhichAccessItHasRefused) {
+  const RemoteRange good{0, 8, RegionKey{kBoth}};
+  const RemoteRange past{kRegionBytes - 4, 8, RegionKey{kBoth}};
+  const RemoteRange unknown{16, 8, RegionKey{kHigher + 1}};
+  Bytes bytes(8);
+  Bytes two(16);
+  std::vector<std::uint64_t> was(2);
+  end_of(begin(true, bytes, {past}));
+  end_of(begin(false, bytes, {unknown}));
+  end_of(begin(true, two, {good, past}));
+  atomic(kFetchAdd, {good, past}, {1, 1}, {}, was);
+  ASSERT_EQ(b.log.refusals.size(), 4U);
+  const char* const operations[] = {"write", "read", "write", "atomic operation"};
+  for (std::size_t i = 0; i < 4; ++i) {
+    const auto& [operation, access] = b.log.refusals[i];
+    const bool known = i != 1;
+    EXPECT_EQ(operation, operations[i]);
+    EXPECT_EQ(access.reason,
+              static_cast<int>(known ? AccessError::kPastEnd : AccessError::kUnknownKey));
+    EXPECT_EQ(access.range.address, known ? past.address : unknown.address);
+    EXPECT_EQ(access.range.key, known ? past.key : unknown.key);
+    EXPECT_EQ(access.ranges, 1U);
+    EXPECT_EQ(access.region_known, known);
+    EXPECT_EQ(access.region_length, known ? kRegionBytes : 0U);
+  }
+}
+
 // Others go on their way between them.
 TEST_F(AccessTest, RefusedOnesAmongManyDisturbNoOthers) {
   std::vector<Bytes> written;

@@ -10,6 +10,7 @@
 #include <initializer_list>
 #include <map>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -48,6 +49,7 @@ struct InboxLog final : link::InboxSink {
   std::vector<std::pair<std::uint32_t, os::SocketAddress>> opened;
   std::vector<Closed> closed;
   std::vector<std::pair<Access, std::uint64_t>> accesses;
+  std::vector<std::pair<std::string, RefusedAccess>> refusals;  // with their operations
 
   std::vector<std::uint32_t> withdrawn_ones;  // by their exchanges
 
@@ -86,6 +88,9 @@ struct InboxLog final : link::InboxSink {
   }
   void accessed(std::uint32_t, Access access, std::span<const RegionKey> regions) override {
     for (const RegionKey key : regions) accesses.emplace_back(access, key.v);
+  }
+  void refused(std::uint32_t, const char* operation, const RefusedAccess& access) override {
+    refusals.emplace_back(operation, access);
   }
   void withdrawn(const link::Offer& offer) override {
     withdrawn_ones.push_back(offer.rendezvous_id);

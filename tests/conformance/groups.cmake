@@ -16,6 +16,8 @@ set(region_states "Regions/CountedRegions.*:Regions/BoundRegions.*:Regions/Refre
 set(registrations "Registrations/*:BindingForRegistrations.*")
 # The matrix of refused accesses. Two contracts together make all of its rows possible.
 set(bad_accesses "Accesses/*")
+# Sentences and warnings about refused accesses, over each link.
+set(explanations "Explained/*")
 set(crowds "ManyPeers*")
 set(datagrams "*Datagram*:Multicast.*:-DatagramLocalDescriptors.*")
 set(connections "Connecting.*:Connected.*:Connection*")
@@ -34,4 +36,4 @@ set(waiting "Idle/*:WaitingCost*")
 # Thousands of objects: tools/ci/soak.py runs them.
 set(long "ManyEndpoints/*")
 set(objects
-  "-${operations}:${matrix}:${matching}:${remote_access}:${crowds}:${datagrams}:${connections}:${threads}:${left_alone}:${waiting}:${long}:${named_contracts}:${local_descriptors}:${bad_accesses}:${hammer}")
+  "-${operations}:${matrix}:${matching}:${remote_access}:${crowds}:${datagrams}:${connections}:${threads}:${left_alone}:${waiting}:${long}:${named_contracts}:${local_descriptors}:${bad_accesses}:${hammer}:${explanations}")

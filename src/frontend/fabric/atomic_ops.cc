@@ -96,8 +96,8 @@ struct AtomicArguments {
 };
 
 ssize_t start_atomic(Handle& ep, AtomicCall& call, std::uint64_t flags,
-                     const fi_deferred_work* work, int refusal) noexcept {
-  return start_explained(ep, call, &messaging::Endpoint::atomic, flags, work, refusal);
+                     const fi_deferred_work* work, const RefusedAccess* refusal) noexcept {
+  return start_remote(ep, call, &messaging::Endpoint::atomic, flags, work, refusal);
 }
 
 // With FI_INJECT only the result needs a descriptor.
@@ -150,7 +150,7 @@ ssize_t start(Handle& ep, const AtomicArguments& request) noexcept {
   call.report = request.report;
   if (ep.rules() != nullptr) [[unlikely]]
     return start_by_rules(ep, call, request);
-  return start_atomic(ep, call, request.flags, request.work, 0);
+  return start_atomic(ep, call, request.flags, request.work, nullptr);
 }
 
 // The target of a call that names one remote address: as many elements as `list` has.

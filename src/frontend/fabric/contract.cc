@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "c_enum.h"
+#include "completion_error.h"
 #include "negotiate.h"
 #include "offer.h"
 
@@ -54,6 +55,8 @@ constexpr Limit<fi_ep_attr> kEpLimits[] = {
     {"endpoint auth_key_size", &fi_ep_attr::auth_key_size, 0},
 };
 
+static_assert(kConnectionData <= kMaxErrorData);  // of a rejection
+
 constexpr Limit<fi_domain_attr> kDomainLimits[] = {
     {"cq_cnt", &fi_domain_attr::cq_cnt, kObjectCount},
     {"max_ep_tx_ctx", &fi_domain_attr::max_ep_tx_ctx, 1},
@@ -61,7 +64,7 @@ constexpr Limit<fi_domain_attr> kDomainLimits[] = {
     {"max_ep_stx_ctx", &fi_domain_attr::max_ep_stx_ctx, kObjectCount},
     {"max_ep_srx_ctx", &fi_domain_attr::max_ep_srx_ctx, kObjectCount},
     {"cntr_cnt", &fi_domain_attr::cntr_cnt, kObjectCount},
-    {"max_err_data", &fi_domain_attr::max_err_data, kConnectionData},  // of a rejection
+    {"max_err_data", &fi_domain_attr::max_err_data, kMaxErrorData},
     {"domain auth_key_size", &fi_domain_attr::auth_key_size, 0},
 };
 

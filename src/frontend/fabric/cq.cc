@@ -119,9 +119,13 @@ ssize_t readerr(fid_cq* fid, fi_cq_err_entry* entry, std::uint64_t flags) {
   return at_c_border([&]() -> ssize_t {
     Completion completion;
     if (!cq.queue().pop_error(completion)) return -FI_EAGAIN;
-    fill_error(completion, cq.domain().api_version(), *entry);
+    fill_error(completion, cq.domain().api_version(), cq.lent_error_data(), *entry);
     return 1;
   });
+}
+
+const char* strerror(fid_cq*, int code, const void* data, char* buffer, std::size_t length) {
+  return error_text(code, data, buffer, length);
 }
 
 int signal(fid_cq* fid) {
@@ -134,7 +138,7 @@ int signal(fid_cq* fid) {
 constexpr FidCalls kCqCalls{.close = close_object<Cq>, .control = control_wait<Cq>};
 
 OperationTable<fi_ops_cq> cq_table({sizeof(fi_ops_cq), read, readfrom, readerr, sread, sreadfrom,
-                                    signal, give_error_text<fid_cq>});
+                                    signal, strerror});
 
 // What a program may write into the attributes, whatever it is.
 int check(const fi_cq_attr& attributes) {

@@ -7,6 +7,7 @@
 #include <atomic>
 
 #include "base/usable.h"
+#include "completion_error.h"
 #include "device/completion_queue.h"
 #include "domain.h"
 #include "fid_object.h"
@@ -23,6 +24,8 @@ class Cq : public ChildObject<Cq, fid_cq, Domain>, public Usable {
   device::CompletionQueue& queue() { return queue_; }
   WaitPoint& wait_point() { return wait_point_; }
   fi_cq_format format() const { return format_; }
+  // Where fi_cq_readerr(3) leaves error data that the program gives no place for.
+  LentErrorData& lent_error_data() { return lent_; }
   // For a read that finds entries: true now and then, and when an endpoint asked. A program that
   // reads as fast as its own operations end never finds the queue empty, and peers need progress.
   bool progress_is_due();
@@ -36,6 +39,7 @@ class Cq : public ChildObject<Cq, fid_cq, Domain>, public Usable {
   device::CompletionQueue queue_;
   std::atomic<unsigned> reads_alone_{0};
   WaitPoint wait_point_;
+  LentErrorData lent_{};
 };
 
 }  // namespace weft::fabric

@@ -96,17 +96,17 @@ template <class Kept, class Target, class Start>
 class Transfer final : public device::Deferred {
  public:
   template <class Call>
-  Transfer(Target& target, const Call& call, bool copies, int refusal, Start start)
+  Transfer(Target& target, const Call& call, bool copies, const RefusedAccess* refusal, Start start)
       : target_(target),
         kept_(call, copies),
         completion_(use_of(call.report.counter())),
-        refusal_(refusal),
+        refusal_(refusal != nullptr ? *refusal : RefusedAccess{}),
         start_(start) {}
 
   // What it answers besides "again" is the end of it.
   bool start() override {
     const int status =
-        refusal_ == 0 ? start_(target_, kept_.call) : target_.refuse(kept_.call, EACCES, refusal_);
+        refusal_.reason == 0 ? start_(target_, kept_.call) : target_.refuse(kept_.call, refusal_);
     if (status == EAGAIN) return false;
     if (status != 0) fail(status);
     return true;
@@ -117,7 +117,7 @@ class Transfer final : public device::Deferred {
   Target& target_;
   Kept kept_;
   const UseOf<device::Counter> completion_;
-  const int refusal_;
+  const RefusedAccess refusal_;
   const Start start_;
 };
 
@@ -157,7 +157,7 @@ int read_work(Domain& domain, const fi_deferred_work& work, std::uint64_t flags,
 
 template <class Kept, class Target, class Call, class Start>
 ssize_t defer_to(Handle& handle, Target* target, Call& call, std::uint64_t flags,
-                 const fi_deferred_work* work, int refusal, Start start) noexcept {
+                 const fi_deferred_work* work, const RefusedAccess* refusal, Start start) noexcept {
   return at_c_border([&]() -> ssize_t {
     if ((handle.caps() & FI_TRIGGER) == 0) return -FI_EBADFLAGS;
     Domain& domain = handle.domain();
@@ -175,7 +175,7 @@ ssize_t defer_to(Handle& handle, Target* target, Call& call, std::uint64_t flags
 }  // namespace
 
 ssize_t defer(Handle& handle, SendCall& call, std::uint64_t flags, const fi_deferred_work* work,
-              int refusal) noexcept {
+              const RefusedAccess* refusal) noexcept {
   using Start = int (messaging::Endpoint::*)(SendCall&);
   Start how = &messaging::Endpoint::send;
   if (handle.offer()->type == FI_EP_DGRAM) {
@@ -187,7 +187,7 @@ ssize_t defer(Handle& handle, SendCall& call, std::uint64_t flags, const fi_defe
 }
 
 ssize_t defer(Handle& handle, ReceiveCall& call, std::uint64_t flags, const fi_deferred_work* work,
-              int refusal) noexcept {
+              const RefusedAccess* refusal) noexcept {
   // A look at what is there, or a claim, is no transfer.
   if (call.mode != ReceiveCall::Mode::kPost) return -FI_EBADFLAGS;
   const auto start = [](messaging::ReceiveQueue& queue, ReceiveCall& kept) {
@@ -197,18 +197,14 @@ ssize_t defer(Handle& handle, ReceiveCall& call, std::uint64_t flags, const fi_d
 }
 
 ssize_t defer(Handle& handle, AccessCall& call, std::uint64_t flags, const fi_deferred_work* work,
-              int refusal) noexcept {
-  const auto start = [](messaging::Endpoint& core, AccessCall& kept) {
-    return start_explained(core, kept, &messaging::Endpoint::access);
-  };
+              const RefusedAccess* refusal) noexcept {
+  const auto start = [](messaging::Endpoint& core, AccessCall& kept) { return core.access(kept); };
   return defer_to<KeptAccess>(handle, handle.core(), call, flags, work, refusal, start);
 }
 
 ssize_t defer(Handle& handle, AtomicCall& call, std::uint64_t flags, const fi_deferred_work* work,
-              int refusal) noexcept {
-  const auto start = [](messaging::Endpoint& core, AtomicCall& kept) {
-    return start_explained(core, kept, &messaging::Endpoint::atomic);
-  };
+              const RefusedAccess* refusal) noexcept {
+  const auto start = [](messaging::Endpoint& core, AtomicCall& kept) { return core.atomic(kept); };
   return defer_to<KeptAtomic>(handle, handle.core(), call, flags, work, refusal, start);
 }
 

@@ -54,10 +54,14 @@ ssize_t sread(fid_eq* fid, std::uint32_t* event, void* buffer, std::size_t lengt
   });
 }
 
+// Error data of events is the private data of a rejection, and no text.
+const char* strerror(fid_eq*, int code, const void*, char* buffer, std::size_t length) {
+  return error_text(code, nullptr, buffer, length);
+}
+
 constexpr FidCalls kEqCalls{.close = close_object<EventQueue>, .control = control_wait<EventQueue>};
 
-OperationTable<fi_ops_eq> eq_table({sizeof(fi_ops_eq), read, readerr, write, sread,
-                                    give_error_text<fid_eq>});
+OperationTable<fi_ops_eq> eq_table({sizeof(fi_ops_eq), read, readerr, write, sread, strerror});
 
 }  // namespace
 

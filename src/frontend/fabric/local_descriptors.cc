@@ -46,19 +46,27 @@ Result<std::unique_ptr<LocalDescriptor>> LocalDescriptors::add(std::span<const L
   return made;
 }
 
-AccessError LocalDescriptors::check(const LocalRange& buffer, const void* descriptor, Access need) {
-  if (buffer.length == 0) return AccessError::kNone;
+// The bounds of the region are named if it has one segment.
+RefusedAccess LocalDescriptors::check(const LocalRange& buffer, const void* descriptor,
+                                      Access need) {
+  if (buffer.length == 0) return {};
   const auto key = reinterpret_cast<std::uint64_t>(descriptor);
-  if (key % memory::kMaxSegments != 0) return AccessError::kUnknownKey;
+  RemoteRange range{reinterpret_cast<std::uint64_t>(buffer.base), buffer.length, RegionKey{key}};
+  constexpr int kUnknown = static_cast<int>(AccessError::kUnknownKey);
+  RefusedAccess first{.reason = memory::kLocalRefusal + kUnknown, .range = range};
+  if (key % memory::kMaxSegments != 0) return first;
   const std::lock_guard lock(mutex_);
-  AccessError first = AccessError::kNone;
   for (std::uint32_t i = 0; i < memory::kMaxSegments; ++i) {
-    const RemoteRange range{reinterpret_cast<std::uint64_t>(buffer.base), buffer.length,
-                            RegionKey{key + i}};
+    range.key = RegionKey{key + i};
     const AccessError error = guard_->check_and_pin({domain_, need}, need, {&range, 1}).error;
     guard_->release();
-    if (error == AccessError::kNone) return error;
-    if (i == 0) first = error;
+    if (error == AccessError::kNone) return {};
+    if (i == 0) {
+      first = guard_->refused(error, {&range, 1});
+      first.reason += memory::kLocalRefusal;
+    } else if (error != AccessError::kUnknownKey) {
+      first.region_known = false;
+    }
     const bool elsewhere = error == AccessError::kBeforeStart || error == AccessError::kPastEnd;
     if (!elsewhere) break;  // the last segment was looked at, or it makes no difference which
   }

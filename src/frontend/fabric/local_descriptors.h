@@ -46,8 +46,9 @@ class LocalDescriptors {
   Result<std::unique_ptr<LocalDescriptor>> add(std::span<const LocalRange> segments, Access rights);
 
   // Whether the descriptor's region is live, one of its segments covers the buffer and it has the
-  // right `need`. A buffer of no bytes needs no descriptor.
-  memory::AccessError check(const LocalRange& buffer, const void* descriptor, Access need);
+  // right `need`: reason 0, else memory::kLocalRefusal and a memory::AccessError. A buffer of no
+  // bytes needs no descriptor.
+  RefusedAccess check(const LocalRange& buffer, const void* descriptor, Access need);
 
  private:
   LocalDescriptors(device::Device& device, std::unique_ptr<memory::AccessGuard> guard)

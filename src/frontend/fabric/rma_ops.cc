@@ -22,8 +22,8 @@ int measure_both(AccessCall& call) {
 }
 
 ssize_t start_access(Handle& ep, AccessCall& call, std::uint64_t flags,
-                     const fi_deferred_work* work, int refusal) noexcept {
-  return start_explained(ep, call, &messaging::Endpoint::access, flags, work, refusal);
+                     const fi_deferred_work* work, const RefusedAccess* refusal) noexcept {
+  return start_remote(ep, call, &messaging::Endpoint::access, flags, work, refusal);
 }
 
 ssize_t access(Handle& ep, AccessCall& call, Descriptors descriptors, std::uint64_t flags,
@@ -44,7 +44,7 @@ ssize_t access(Handle& ep, AccessCall& call, Descriptors descriptors, std::uint6
         ep, *ep.core(), call, flags, work, start_access,
         {call.length, injected, {local_use(call.local, descriptors, need, injected)}, call.remote});
   }
-  return start_access(ep, call, flags, work, 0);
+  return start_access(ep, call, flags, work, nullptr);
 }
 
 // The calls without flags that name one remote range.

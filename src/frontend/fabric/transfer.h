@@ -8,12 +8,10 @@
 
 #include <initializer_list>
 #include <span>
-#include <string>
 
 #include "boundary.h"
 #include "deferral.h"
 #include "handle.h"
-#include "log.h"
 #include "offer.h"
 #include "operations.h"
 #include "transfer_rules.h"
@@ -102,11 +100,11 @@ class ByDirection {
   OperationTable<Table> receive_;
 };
 
-// Starts a call that was checked, now or later. `refusal` is 0 or says why that call, which is put
-// off, must not be carried out (deferral.h); `work` is as there, here and below.
+// Starts a call that was checked, now or later. `refusal` is null or says why that call, which is
+// put off, must not be carried out (deferral.h); `work` is as there, here and below.
 template <class Call>
 using Start = ssize_t (*)(Handle& ep, Call& call, std::uint64_t flags, const fi_deferred_work* work,
-                          int refusal) noexcept;
+                          const RefusedAccess* refusal) noexcept;
 
 // Buffers and ranges of a call of `length` bytes; injected bytes are copied.
 struct Uses {
@@ -126,13 +124,10 @@ template <class Target, class Call>
                                                     const Uses& uses) noexcept {
   return at_c_border([&]() -> ssize_t {
     if (const int wrong = ep.rules()->check_size(uses.length, uses.injected)) return wrong;
-    std::string why;
-    const int refusal = ep.rules()->check(uses.local, uses.remote, why);
-    const bool now = refusal != 0 && (flags & FI_TRIGGER) == 0;
-    const ssize_t status =
-        now ? -target.refuse(call, FI_EACCES, refusal) : start(ep, call, flags, work, refusal);
-    if (refusal != 0 && status != -FI_EAGAIN) log_warning(FI_LOG_EP_DATA, "{}", why);
-    return status;
+    const RefusedAccess refused = ep.rules()->check(uses.local, uses.remote);
+    if (refused.reason == 0) return start(ep, call, flags, work, nullptr);
+    if ((flags & FI_TRIGGER) == 0) return -target.refuse(call, refused);
+    return start(ep, call, flags, work, &refused);
   });
 }
 
@@ -143,7 +138,7 @@ inline LocalUse local_use(std::span<const LocalRange> buffers, Descriptors descr
 }
 
 inline ssize_t start_send(Handle& ep, messaging::SendCall& call, std::uint64_t flags,
-                          const fi_deferred_work* work, int refusal) noexcept {
+                          const fi_deferred_work* work, const RefusedAccess* refusal) noexcept {
   if ((flags & FI_TRIGGER) != 0) [[unlikely]]
     return defer(ep, call, flags, work, refusal);
   return at_c_border([&]() -> ssize_t { return -ep.core()->send(call); });
@@ -167,33 +162,21 @@ inline ssize_t send(Handle& ep, messaging::SendCall& call, Descriptors descripto
                            call.must_copy,
                            {local_use(call.sges, descriptors, Access::kSend, call.must_copy)}});
   }
-  return start_send(ep, call, flags, work, 0);
+  return start_send(ep, call, flags, work, nullptr);
 }
 
-// Starts an operation that its target may refuse, and logs the reason if it does. Returns what
-// `start` does.
+// Starts an operation on memory of a peer.
 template <class Call>
-int start_explained(messaging::Endpoint& core, Call& call,
-                    int (messaging::Endpoint::*start)(Call&)) {
-  std::string why;
-  if (log_enabled(FI_LOG_WARN, FI_LOG_EP_DATA)) call.explanation = &why;
-  const int status = (core.*start)(call);
-  call.explanation = nullptr;
-  if (!why.empty()) log_warning(FI_LOG_EP_DATA, "refused by the target: {}", why);
-  return status;
-}
-
-// The same now, or later if the flags say so.
-template <class Call>
-ssize_t start_explained(Handle& ep, Call& call, int (messaging::Endpoint::*start)(Call&),
-                        std::uint64_t flags, const fi_deferred_work* work, int refusal) noexcept {
+ssize_t start_remote(Handle& ep, Call& call, int (messaging::Endpoint::*start)(Call&),
+                     std::uint64_t flags, const fi_deferred_work* work,
+                     const RefusedAccess* refusal) noexcept {
   if ((flags & FI_TRIGGER) != 0) [[unlikely]]
     return defer(ep, call, flags, work, refusal);
-  return at_c_border([&]() -> ssize_t { return -start_explained(*ep.core(), call, start); });
+  return at_c_border([&]() -> ssize_t { return -((*ep.core()).*start)(call); });
 }
 
 inline ssize_t start_datagram(Handle& ep, messaging::SendCall& call, std::uint64_t flags,
-                              const fi_deferred_work* work, int refusal) noexcept {
+                              const fi_deferred_work* work, const RefusedAccess* refusal) noexcept {
   if ((flags & FI_TRIGGER) != 0) [[unlikely]]
     return defer(ep, call, flags, work, refusal);
   return at_c_border([&]() -> ssize_t {
@@ -218,11 +201,11 @@ inline ssize_t send_datagram(Handle& ep, messaging::SendCall& call, Descriptors 
         ep, *ep.core(), call, flags, work, start_datagram,
         {call.length, injected, {local_use(call.sges, descriptors, Access::kSend, injected)}});
   }
-  return start_datagram(ep, call, flags, work, 0);
+  return start_datagram(ep, call, flags, work, nullptr);
 }
 
 inline ssize_t start_receive(Handle& ep, messaging::ReceiveCall& call, std::uint64_t flags,
-                             const fi_deferred_work* work, int refusal) noexcept {
+                             const fi_deferred_work* work, const RefusedAccess* refusal) noexcept {
   if ((flags & FI_TRIGGER) != 0) [[unlikely]]
     return defer(ep, call, flags, work, refusal);
   return at_c_border([&]() -> ssize_t { return -ep.receives()->receive(call); });
@@ -247,7 +230,7 @@ inline ssize_t receive(Handle& ep, messaging::ReceiveCall& call, Descriptors des
     return start_by_rules(ep, *ep.receives(), call, flags, work, start_receive,
                           {0, false, {local_use(call.sges, descriptors, Access::kReceive)}});
   }
-  return start_receive(ep, call, flags, work, 0);
+  return start_receive(ep, call, flags, work, nullptr);
 }
 
 }  // namespace weft::fabric

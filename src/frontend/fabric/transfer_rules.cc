@@ -7,8 +7,6 @@
 
 namespace weft::fabric {
 
-using memory::AccessError;
-
 bool TransferRules::has_any(const Terms& terms) {
   return (terms.mr_modes & (FI_MR_LOCAL | FI_MR_RAW)) != 0 ||
          terms.max_message_size < kMaxMessageSize || terms.max_inject_size < kInjectSize;
@@ -18,36 +16,30 @@ int TransferRules::check_size(std::size_t length, bool injected) const {
   return length > (injected ? max_inject_size_ : max_message_size_) ? -FI_EMSGSIZE : 0;
 }
 
-int TransferRules::check(std::initializer_list<LocalUse> local, std::span<const RemoteRange> remote,
-                         std::string& why) const {
-  const int refusal = descriptors_ != nullptr ? check_buffers(local, why) : 0;
-  return refusal == 0 && raw_keys_ != nullptr ? check_keys(remote, why) : refusal;
+RefusedAccess TransferRules::check(std::initializer_list<LocalUse> local,
+                                   std::span<const RemoteRange> remote) const {
+  const RefusedAccess refused = descriptors_ != nullptr ? check_buffers(local) : RefusedAccess{};
+  return refused.reason == 0 && raw_keys_ != nullptr ? check_keys(remote) : refused;
 }
 
-int TransferRules::check_buffers(std::initializer_list<LocalUse> uses, std::string& why) const {
+RefusedAccess TransferRules::check_buffers(std::initializer_list<LocalUse> uses) const {
   for (const LocalUse& use : uses) {
     for (std::size_t i = 0; i < use.buffers.size(); ++i) {
-      const LocalRange& buffer = use.buffers[i];
       const void* const descriptor = use.descriptors != nullptr ? use.descriptors[i] : nullptr;
-      const AccessError error = descriptors_->check(buffer, descriptor, use.need);
-      if (error == AccessError::kNone) continue;
-      why = fmt::format("local buffer of {} bytes at {} with descriptor {}: {}", buffer.length,
-                        fmt::ptr(buffer.base), fmt::ptr(descriptor), memory::describe_local(error));
-      return memory::kLocalRefusal + static_cast<int>(error);
+      const RefusedAccess refused = descriptors_->check(use.buffers[i], descriptor, use.need);
+      if (refused.reason != 0) return refused;
     }
   }
-  return 0;
+  return {};
 }
 
 // A range of no bytes is allowed whatever its key is (AccessGuard).
-int TransferRules::check_keys(std::span<const RemoteRange> remote, std::string& why) const {
+RefusedAccess TransferRules::check_keys(std::span<const RemoteRange> remote) const {
   for (const RemoteRange& range : remote) {
     if (range.length == 0 || raw_keys_->is_mapped(range.key)) continue;
-    why = fmt::format("key {:#x}: access of {} bytes at {:#x}: {}", range.key.v, range.length,
-                      range.address, describe(AccessError::kNotMapped));
-    return static_cast<int>(AccessError::kNotMapped);
+    return {.reason = static_cast<int>(memory::AccessError::kNotMapped), .range = range};
   }
-  return 0;
+  return {};
 }
 
 }  // namespace weft::fabric

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <initializer_list>
 #include <span>
-#include <string>
 
+#include "base/refused_access.h"
 #include "base/types.h"
 #include "local_descriptors.h"
 #include "raw_keys.h"
@@ -40,14 +40,14 @@ class TransferRules {
   // -FI_EMSGSIZE for more bytes than the contract's provider takes, else 0.
   int check_size(std::size_t length, bool injected) const;
 
-  // Why one of the buffers must not be used so (memory::kLocalRefusal and a memory::AccessError),
-  // or a remote range has a key that is not mapped; or 0. `why` names the first refused one.
-  int check(std::initializer_list<LocalUse> local, std::span<const RemoteRange> remote,
-            std::string& why) const;
+  // The first buffer that must not be used so, or the first remote range with a key that is not
+  // mapped; of reason 0 if there is none.
+  RefusedAccess check(std::initializer_list<LocalUse> local,
+                      std::span<const RemoteRange> remote) const;
 
  private:
-  int check_buffers(std::initializer_list<LocalUse> uses, std::string& why) const;
-  int check_keys(std::span<const RemoteRange> remote, std::string& why) const;
+  RefusedAccess check_buffers(std::initializer_list<LocalUse> uses) const;
+  RefusedAccess check_keys(std::span<const RemoteRange> remote) const;
 
   const std::size_t max_message_size_;
   const std::size_t max_inject_size_;

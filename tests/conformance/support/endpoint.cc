@@ -41,6 +41,19 @@ Completion decode(const std::uint8_t* raw, std::size_t size) {
   return completion_of(entry);
 }
 
+// docs/user/reasons.md: which key or descriptor, and why, in words.
+void expect_explained(fid_cq* cq, const fi_cq_err_entry& entry, bool old) {
+  constexpr int kRefusals = 1 << 16;
+  EXPECT_EQ(entry.err_data != nullptr, entry.prov_errno > kRefusals);
+  if (entry.err_data == nullptr) return;
+  const std::string text = static_cast<const char*>(entry.err_data);
+  EXPECT_EQ(entry.err_data_size, old ? 0 : text.size() + 1);
+  EXPECT_TRUE(text.starts_with("key 0x") || text.starts_with("descriptor 0x")) << text;
+  EXPECT_EQ(text, fi_cq_strerror(cq, entry.prov_errno, entry.err_data, nullptr, 0));
+  const char* const rule = fi_cq_strerror(cq, entry.prov_errno, nullptr, nullptr, 0);
+  EXPECT_STRNE(rule, "unknown refusal") << entry.prov_errno;
+}
+
 }  // namespace
 
 Completion completion_of(const fi_cq_tagged_entry& entry) {
@@ -214,6 +227,7 @@ void Endpoint::keep_error() {
   c.overflow = entry.olen;
   c.err = entry.err;
   c.prov_errno = entry.prov_errno;
+  if (provider_name() == "weft") expect_explained(cq(), entry, options_.api < FI_VERSION(1, 5));
   arrived_.push_back(c);
 }
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/refused_access.h"
 #include "work/status.h"
 
 namespace weft::device {
@@ -46,7 +47,7 @@ struct alignas(64) Completion {
   void* buffer = nullptr;  // where the received message begins
   work::CompletionStatus status = work::CompletionStatus::kSuccess;
   // For kRemoteAccess: why it was refused (memory::AccessError, for a local buffer with
-  // memory::kLocalRefusal), or 0.
+  // memory::kLocalRefusal), or 0. See refuse().
   std::uint8_t reason = 0;
   // By status. kLocalLength: how many bytes of the message did not fit, at most kMaxVendor, which
   // no message in user memory reaches. kGeneral: an errno. Else 0.
@@ -62,6 +63,11 @@ struct alignas(64) Completion {
     reason = static_cast<std::uint8_t>(refusal);
     vendor = ending.error;
   }
+  // The same of an access, or the use of a local buffer, that was refused: what is known of it
+  // takes the place of length, data, buffer and source, of which a refused operation has none.
+  void refuse(int error, const RefusedAccess& refused);
+  // The argument of refuse().
+  RefusedAccess refused() const;
 };
 static_assert(sizeof(Completion) == 64);
 

@@ -3,6 +3,8 @@
 // (prov_errno of fi_cq_readerr(3), vendor_err of ibv_poll_cq(3); docs/user/reasons.md)
 #pragma once
 
+#include <string>
+
 #include "device/completion.h"
 
 namespace weft::device {
@@ -25,5 +27,8 @@ inline int error_of(const Completion& completion) {
 int provider_error(const Completion& completion);
 // A sentence for a number from kRefusals on; null for a smaller one. Lives forever.
 const char* refusal_text(int provider_error);
+// The sentence with the numbers of a refused access (memory/explanation.h), of an operation with
+// those CompletionFlags.
+std::string explain(std::uint64_t flags, const RefusedAccess& refused);
 
 }  // namespace weft::device

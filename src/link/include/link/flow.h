@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 
 #include "base/atomic_op.h"
+#include "base/refused_access.h"
 #include "base/types.h"
 
 namespace weft::link {
@@ -53,9 +53,8 @@ struct AccessRequest {
   std::span<const LocalRange> local;
   std::span<const RemoteRange> remote;
   std::size_t length = 0;
-  std::string* explanation = nullptr;  // where access() explains a refusal, or none
-  bool must_copy = false;              // the SGEs may change as soon as access() returns (inject)
-  void* cookie = nullptr;              // given back to FlowSink
+  bool must_copy = false;  // the SGEs may change as soon as access() returns (inject)
+  void* cookie = nullptr;  // given back to FlowSink
 };
 
 // One atomic operation on the peer's memory. `operand`, `compare` and `result` have the length of
@@ -70,9 +69,8 @@ struct AtomicRequest {
   std::span<const LocalRange> compare;
   std::span<const LocalRange> result;
   std::span<const RemoteRange> remote;
-  std::size_t length = 0;              // at most kMaxAtomicBytes
-  std::string* explanation = nullptr;  // where atomic() explains a refusal, or none
-  void* cookie = nullptr;              // given back to FlowSink
+  std::size_t length = 0;  // at most kMaxAtomicBytes
+  void* cookie = nullptr;  // given back to FlowSink
 };
 
 // What became of a request. It fits a register.
@@ -84,7 +82,7 @@ struct Outcome {
     kFailed,   // `error` says why
   };
   State state = State::kDone;
-  std::int16_t detail = 0;  // why an access was refused (memory::Refusal), or 0
+  std::int16_t detail = 0;  // why an access was refused (memory::AccessError), or 0
   int error = 0;            // an errno
 
   static constexpr Outcome done() { return {}; }
@@ -129,6 +127,11 @@ class Flow {
   // byte. Errors: those of access(), ETIMEDOUT also when another process has stopped in
   // the middle of an operation on the same memory, and nothing was done.
   virtual Outcome atomic(const AtomicRequest& request) = 0;
+  // The access to those ranges that access() or atomic() has just refused for that reason
+  // (Outcome::detail), as far as known.
+  virtual RefusedAccess refused(int reason, std::span<const RemoteRange> remote) const {
+    return refused_of(reason, remote);
+  }
   // False while the peer has not answered yet.
   virtual bool reached() const { return true; }
   // The process that was at this address has died: if its host reports that the port is closed, the

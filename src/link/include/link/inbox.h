@@ -68,6 +68,10 @@ class InboxSink {
   // such reports (memory::RegionTable). The report is not verified.
   virtual void accessed(std::uint32_t /*source*/, Access /*access*/,
                         std::span<const RegionKey> /*regions*/) {}
+  // An access of peer `source` was refused: `operation` is a word for it. Also after the source has
+  // closed, of a read that is still being answered.
+  virtual void refused(std::uint32_t /*source*/, const char* /*operation*/,
+                       const RefusedAccess& /*access*/) {}
   // The accepted message of `cookie` is in place (error 0), lost (an errno) or kWithdrawn.
   virtual void received(void* cookie, int error) = 0;
   // The sender has withdrawn an offer. What was kept of it is void.

@@ -26,6 +26,9 @@ class AssistedServer {
   // is told of accesses that the region's owner wants to be told of. False when the sender wrote
   // nonsense.
   bool run(Source& source, const CellWord& word, link::InboxSink& sink);
+  // The sender says that it has refused itself an access. The sink is told if it is refused here,
+  // too.
+  void note_refusal(const Source& source, const Cell& cell, link::InboxSink& sink);
 
  private:
   bool carry_out(const Source& source, const Cell& cell, bool write, link::InboxSink& sink);

@@ -4,7 +4,6 @@
 
 #include <memory>
 #include <span>
-#include <string>
 
 #include "link/flow.h"
 #include "link_shm/peer_slot.h"
@@ -24,13 +23,15 @@ class DirectAccess {
   // access, if it asked for that, and one more.
   link::Outcome carry_out(const link::AccessRequest& request);
   link::Outcome carry_out(const link::AtomicRequest& request);
+  // As link::Flow says.
+  RefusedAccess refused(int reason, std::span<const RemoteRange> remote) const;
 
  private:
   Result<std::shared_ptr<memory::RegionTableView>> open_table() const;
   Status attach_to_table();
   link::Outcome pin(Access served, Access need, std::span<const RemoteRange> ranges,
-                    std::span<const LocalRange>& targets, std::string* explanation,
-                    std::size_t element = 1);
+                    std::span<const LocalRange>& targets, std::size_t element = 0);
+  void note_refusal(Access need, const RemoteRange& range, std::size_t element);
   int change(const link::AtomicRequest& request, std::size_t offset, std::size_t segment);
   link::Outcome end_access(int error, Access access);
   void report_access(Access access);
@@ -40,6 +41,7 @@ class DirectAccess {
   const DomainId domain_;
   const ServedAccess served_;     // by the peer's endpoint
   const std::uint32_t endpoint_;  // its number
+  std::uint32_t noted_at_ = 0;    // in seconds: when the owner was told of a refusal
   std::unique_ptr<memory::AccessGuard> table_;
 };
 

@@ -201,6 +201,7 @@ enum class CellKind : std::uint8_t {
   kAtomicAssisted = 4,
   kAccessed = 5,
   kWithdrawn = 6,
+  kRefused = 7,
 };
 
 inline constexpr std::uint8_t kHasData = 1;
@@ -277,6 +278,14 @@ struct AccessedPayload {
   std::uint64_t keys[memory::kHazards];
 };
 
+// No message: tells that the sender has refused itself an access at the remote address `tag` of the
+// region with key `data`. The owner looks for itself.
+struct RefusedPayload {
+  std::uint64_t length;
+  Access need;            // what it needs
+  std::uint32_t element;  // bytes of an element of an atomic operation; 0: it is none
+};
+
 // Two cache lines, of which short messages use one.
 struct alignas(2 * kCacheLine) Cell {
   std::atomic<std::uint64_t> word;
@@ -289,6 +298,7 @@ struct alignas(2 * kCacheLine) Cell {
     AssistedPayload assisted;
     AtomicAssistedPayload atomic;
     AccessedPayload accessed;
+    RefusedPayload refused;
   };
 };
 

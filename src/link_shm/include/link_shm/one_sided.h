@@ -21,6 +21,9 @@ class OneSided {
   // announced by a cell when it is done; kAgain without room for that.
   link::Outcome access(const link::AccessRequest& request);
   link::Outcome atomic(const link::AtomicRequest& request);
+  RefusedAccess refused(int reason, std::span<const RemoteRange> remote) const {
+    return direct_.refused(reason, remote);
+  }
 
  private:
   int unusable();

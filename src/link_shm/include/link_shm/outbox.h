@@ -31,6 +31,9 @@ class Outbox final : public link::Flow {
   link::Outcome atomic(const link::AtomicRequest& request) override {
     return one_sided_.atomic(request);
   }
+  RefusedAccess refused(int reason, std::span<const RemoteRange> remote) const override {
+    return one_sided_.refused(reason, remote);
+  }
   bool busy() const override { return rendezvous_.busy() || !queue_.empty(); }
   bool settled() const override { return ring_.consumed(); }
   void progress(link::FlowSink& sink) override;

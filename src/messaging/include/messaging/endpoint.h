@@ -100,11 +100,11 @@ class Endpoint {
   void abandon(const Call& call, int error) {
     sender_.abandon(call, error);
   }
-  // Reports an operation whose buffers or keys must not be used as failed, instead of starting it:
-  // 0, or EAGAIN while the completion queue has no room for that.
+  // Reports an operation whose buffers or keys must not be used as failed (EACCES), instead of
+  // starting it: 0, or EAGAIN while the completion queue has no room for that.
   template <class Call>
-  int refuse(const Call& call, int error, int reason) {
-    return sender_.refuse(call, error, reason);
+  int refuse(const Call& call, const RefusedAccess& refused) {
+    return sender_.refuse(call, refused);
   }
   // Where this endpoint takes its receives from.
   ReceiveQueue& receives() { return queue_; }

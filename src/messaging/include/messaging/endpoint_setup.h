@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <memory>
 
 #include "device/completion_queue.h"
@@ -20,7 +21,15 @@ namespace weft::messaging {
 class SharedPort;
 
 // Which events a counter counts; index into Bindings::counters.
-enum class CounterEvent { kSend, kReceive, kRead, kWrite, kRemoteRead, kRemoteWrite, kCount };
+enum class CounterEvent : std::uint8_t {
+  kSend,
+  kReceive,
+  kRead,
+  kWrite,
+  kRemoteRead,
+  kRemoteWrite,
+  kCount
+};
 
 // Where an endpoint reports (fi_ep_bind(3)). What is null is not reported.
 struct Bindings {

@@ -41,7 +41,7 @@ class MessageReceiver final : public link::InboxSink {
   // way goes back with the last of them instead.
   void fail(Receive& receive, bool tagged, int error);
   // Reports a call whose buffers must not be used: 0, or EAGAIN while there is no room for that.
-  int refuse(const ReceiveCall& call, int error, int reason);
+  int refuse(const ReceiveCall& call, const RefusedAccess& refused);
   // Reports what a peek has found: `message`, or none.
   void report_peek(const ReceiveCall& call, const QueuedUnexpected* message, int error);
 
@@ -70,6 +70,7 @@ class MessageReceiver final : public link::InboxSink {
   bool takes_more_urgently(std::uint32_t) const override;
   void received(void* cookie, int error) override;
   void accessed(std::uint32_t source, Access access, std::span<const RegionKey> regions) override;
+  void refused(std::uint32_t source, const char* operation, const RefusedAccess& access) override;
   void withdrawn(const link::Offer& offer) override;
   void event(const link::Arrival& arrival);
   void remote_access(const link::Arrival& arrival);

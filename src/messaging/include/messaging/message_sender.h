@@ -2,6 +2,7 @@
 // How does an endpoint start operations, and how does it report their ends?
 #pragma once
 
+#include "base/refused_access.h"
 #include "device/counter.h"
 #include "link/flow.h"
 #include "messaging/calls.h"
@@ -32,7 +33,7 @@ class MessageSender final : public link::FlowSink {
   void abandon(const Call& call, int error);
   // As Endpoint::refuse().
   template <class Call>
-  int refuse(const Call& call, int error, int reason);
+  int refuse(const Call& call, const RefusedAccess& refused);
   // Ends a send of which no byte has been delivered, with ECANCELED; ENOENT without one.
   int cancel(void* context);
 
@@ -42,12 +43,14 @@ class MessageSender final : public link::FlowSink {
   }
   // Reports an operation that has succeeded.
   void complete(const Report& report, std::uint64_t flags, CounterEvent event) {
-    if (report.wanted()) push(report.context, flags, 0, 0);
+    if (report.wanted()) push(report.context, flags, 0);
     bindings_.count(report.counter(), event, true);
   }
   // Reports an operation that has failed at once. It was started and has ended, so its error
   // completes through the queue (0). An injected one has no completion: its caller gets the error.
-  int fail(const Report& report, std::uint64_t flags, CounterEvent event, int error, int detail);
+  // A refused access says what it was: `refused`, if that is not null, which is logged, too.
+  int fail(const Report& report, std::uint64_t flags, CounterEvent event, int error,
+           const RefusedAccess* refused = nullptr);
   // What sends are reported with that end because their flow is given up: ECONNRESET, if not this.
   void report_losses_as(int error) { loss_ = error; }
 
@@ -55,12 +58,15 @@ class MessageSender final : public link::FlowSink {
   // An operation that is not finished yet.
   struct PendingOperation {
     void* context = nullptr;
-    std::uint64_t flags = 0;
+    UseOf<device::Counter> counter;  // Report::counter
+    RemoteRange first;               // range of an access
+    std::uint16_t flags = 0;         // CompletionFlags: those of transmissions fit
     CounterEvent event = CounterEvent::kSend;
     bool report = true;
-    UseOf<device::Counter> counter;  // Report::counter
     bool live = false;
+    std::uint8_t ranges = 0;  // of an access
   };
+  static_assert(sizeof(PendingOperation) <= 48);  // idle connections keep one, too
 
   template <class Call>
   [[gnu::always_inline]] link::Flow* flow_for(const Call& call, int& status);
@@ -69,7 +75,11 @@ class MessageSender final : public link::FlowSink {
   template <class Call, class Start>
   [[gnu::always_inline]] int start(link::Flow* flow, Call& call, Start begin);
   void wait_for_end(link::Flow& flow);
-  void push(void* context, std::uint64_t flags, int error, int detail);
+  template <class Call>
+  int fail_at_once(const Call& call, const link::Flow& flow, const link::Outcome& outcome);
+  void end_refused(const PendingOperation& pending, int error, int reason, bool reports);
+  void log(std::uint64_t flags, const RefusedAccess& refused);
+  void push(void* context, std::uint64_t flags, int error, const RefusedAccess* refused = nullptr);
   void ended(void* cookie, int error, int detail) override;
 
   const Bindings bindings_;

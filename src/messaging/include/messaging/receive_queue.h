@@ -38,8 +38,8 @@ class ReceiveQueue {
   int cancel(void* context);
   // As Endpoint::abandon(); reported by the endpoint that joined first.
   void abandon(const ReceiveCall& call, int error);
-  // As Endpoint::refuse(); reported by the endpoint that joined first. `error` without one.
-  int refuse(const ReceiveCall& call, int error, int reason);
+  // As Endpoint::refuse(); reported by the endpoint that joined first. EACCES without one.
+  int refuse(const ReceiveCall& call, const RefusedAccess& refused);
 
   // For endpoints, all else with the lock held. The lock: one thread at a time in all endpoints
   // that share the queue.

@@ -40,6 +40,7 @@ class SourceRouter final : public link::InboxSink {
   bool arriving(const link::Arrival& arrival) override;
   void arrived(const link::Arrival& arrival) override;
   void accessed(std::uint32_t source, Access access, std::span<const RegionKey> regions) override;
+  void refused(std::uint32_t source, const char* operation, const RefusedAccess& access) override;
   void received(void* cookie, int error) override;
   void withdrawn(const link::Offer& offer) override;
   link::InboxSink* receiver_of(std::uint32_t source) const;
