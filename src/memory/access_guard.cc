@@ -36,6 +36,8 @@ const char* describe(AccessError error) {
       return "the region is bound to another endpoint";
     case AccessError::kNotRefreshed:
       return "memory of the range is not refreshed";
+    case AccessError::kOtherAuthorization:
+      return "the region, or the target's endpoint, has another authorization key";
     case AccessError::kNotMapped:
       return "the key is not mapped";
   }
@@ -60,6 +62,7 @@ const char* describe_local(AccessError error) {
     case AccessError::kDisabled:
     case AccessError::kOtherBinding:
     case AccessError::kNotRefreshed:
+    case AccessError::kOtherAuthorization:
     case AccessError::kNotMapped:
       break;
   }
@@ -194,8 +197,11 @@ bool AccessGuard::find(DomainId domain, RegionKey key, std::size_t hazard, Found
 
 // The rule that forbids every access to a region, whatever its range.
 AccessError AccessGuard::refusal_of(const Found& found, const Through& through) {
-  if ((static_cast<std::uint32_t>(found.access) & kRegionDisabled) != 0)
-    return AccessError::kDisabled;
+  const std::uint32_t state =
+      static_cast<std::uint32_t>(found.access) & (kRegionDisabled | kAuthorizationBits);
+  if (state != through.authorization << kAuthorizationShift) [[unlikely]]
+    return (state & kRegionDisabled) != 0 ? AccessError::kDisabled
+                                          : AccessError::kOtherAuthorization;
   const bool elsewhere = found.binding != 0 && found.binding != through.endpoint;
   return elsewhere ? AccessError::kOtherBinding : AccessError::kNone;
 }

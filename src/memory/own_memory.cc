@@ -38,8 +38,8 @@ bool OwnMemory::attach() {
 Accessed OwnMemory::pin(Access served, Access need, const RemoteRange& range, std::size_t element) {
   writable_ = false;
   if (!attach()) return {AccessError::kNone, ENOMEM};
-  const Grant grant =
-      guard_->check_and_pin({domain_, served, endpoint_}, need, {&range, 1}, element);
+  const Grant grant = guard_->check_and_pin({domain_, served, endpoint_, authorization_}, need,
+                                            {&range, 1}, element);
   if (!grant.ok()) return {grant.error, 0};
   pinned_ = range;
   return {};

@@ -247,9 +247,10 @@ void RegionTable::fill(RegionSlot& fresh, const RegionAttributes& attributes, Re
   fresh.length.store(size, std::memory_order_relaxed);
   fresh.start.store(attributes.start, std::memory_order_relaxed);
   fresh.binding.store(attributes.binding, std::memory_order_relaxed);
-  fresh.access.store(
-      static_cast<std::uint32_t>(attributes.access) | (attributes.disabled ? kRegionDisabled : 0),
-      std::memory_order_relaxed);
+  fresh.access.store(static_cast<std::uint32_t>(attributes.access) |
+                         (attributes.disabled ? kRegionDisabled : 0) |
+                         attributes.authorization << kAuthorizationShift,
+                     std::memory_order_relaxed);
   fresh.sequence.store(fresh.sequence.load(std::memory_order_relaxed) + 1,
                        std::memory_order_release);
 }

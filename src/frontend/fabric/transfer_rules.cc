@@ -2,7 +2,6 @@
 // What does the registration contract of a domain ask of its transfers?
 #include "transfer_rules.h"
 
-#include <fmt/format.h>
 #include <rdma/fi_errno.h>
 
 namespace weft::fabric {

@@ -29,10 +29,12 @@ enum class AccessError : int {
   kDisabled = 9,       // the region is not enabled yet, or is being refreshed
   kOtherBinding = 10,  // the region is bound to another endpoint or queue pair
   kNotRefreshed = 11,  // bytes of the range were not mapped when they were last looked at
+  // The region, or the target's endpoint, has another authorization key.
+  kOtherAuthorization = 12,
   // From here on reasons of initiators, which no packet carries.
   kNotMapped = 32,  // the program has not mapped the key (fi_mr_map_raw(3))
 };
-inline constexpr AccessError kLastAccessError = AccessError::kNotRefreshed;  // of a target
+inline constexpr AccessError kLastAccessError = AccessError::kOtherAuthorization;  // of a target
 
 // A sentence for the refusal, for logs and fi_cq_strerror(3).
 const char* describe(AccessError refusal);
@@ -70,17 +72,18 @@ class RegionTableView {
 };
 
 // The endpoint of the owner that an access goes through: the domain in which keys are looked up,
-// the rights that any access may need there, whatever its region allows, and a number of the
-// endpoint, which regions may be bound to.
+// the rights that any access may need there, whatever its region allows, a number of the endpoint,
+// which regions may be bound to, and that of its authorization key, which they must have.
 struct Through {
   Through(DomainId looked_up_in,
           Access may_need = Access::kRemoteRead | Access::kRemoteWrite,  // NOLINT(*-explicit-*)
-          std::uint32_t number = 0)
-      : domain(looked_up_in), served(may_need), endpoint(number) {}
+          std::uint32_t number = 0, std::uint32_t key_number = 0)
+      : domain(looked_up_in), served(may_need), endpoint(number), authorization(key_number) {}
 
   DomainId domain;
   Access served;
   std::uint32_t endpoint;
+  std::uint32_t authorization;  // of the owner's numbers; 0: none
 };
 
 // What AccessGuard::check_and_pin() has allowed, or why not.

@@ -26,10 +26,16 @@ struct Accessed {
 // The regions of one domain, through one endpoint. Used by one thread at a time.
 class OwnMemory {
  public:
-  // `table` is that of this process; `endpoint` is the number that regions may be bound to.
+  // `table` is that of this process; `endpoint` is the number that regions may be bound to,
+  // `authorization` that of the endpoint's key (Through).
   OwnMemory(std::shared_ptr<RegionTableView> table, DomainId domain,
-            const ServedAccess& served = {}, std::uint32_t endpoint = 0)
-      : table_(std::move(table)), domain_(domain), served_(served), endpoint_(endpoint) {}
+            const ServedAccess& served = {}, std::uint32_t endpoint = 0,
+            std::uint32_t authorization = 0)
+      : table_(std::move(table)),
+        domain_(domain),
+        served_(served),
+        endpoint_(endpoint),
+        authorization_(authorization) {}
   // The same through a guard that others use, too, and that outlives it: release() before another
   // one uses the guard.
   OwnMemory(AccessGuard& guard, DomainId domain, const ServedAccess& served, std::uint32_t endpoint)
@@ -74,7 +80,8 @@ class OwnMemory {
   AccessGuard* guard_ = nullptr;            // the same, or one that others use, too
   const DomainId domain_;
   ServedAccess served_;
-  const std::uint32_t endpoint_ = 0;  // its number (Through)
+  const std::uint32_t endpoint_ = 0;       // its number (Through)
+  const std::uint32_t authorization_ = 0;  // that of its key
   // What is pinned: the range as the peer names it, and that check() allowed writes.
   RemoteRange pinned_;
   bool writable_ = false;

@@ -33,6 +33,8 @@ struct RegionAttributes {
   bool short_key = false;     // the key that the table chooses has 32 bits (ibv_reg_mr(3))
   std::uint32_t binding = 0;  // the endpoint or queue pair that alone may access it; 0: any
   bool disabled = false;      // refuses all accesses until RegionTable::enable()
+  // The number of its authorization key, which the caller keeps as long as the region is there.
+  std::uint32_t authorization = 0;
 };
 
 // A live registration: where it is and what it is called.

@@ -19,6 +19,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/authorization.h"
 #include "base/types.h"
 
 namespace weft::memory {
@@ -57,7 +58,8 @@ struct alignas(2 * kCacheLine) UserRecord {
 // is not refreshed, it has a slot like a segment.
 struct alignas(kCacheLine) RegionSlot {
   std::atomic<std::uint32_t> sequence;
-  std::atomic<std::uint32_t> access;  // rights, states, and which accesses users tell the owner of
+  // Rights, states, which accesses users tell the owner of, and the authorization.
+  std::atomic<std::uint32_t> access;
   std::atomic<std::uint64_t> key;
   std::atomic<std::uint32_t> domain;
   // The shift of the region's pages (page_numbers.h), or 0 before the first atomic operation. Users
@@ -78,11 +80,18 @@ struct alignas(kCacheLine) RegionSlot {
 inline constexpr std::uint32_t kRegionDisabled = 1u << 14;
 inline constexpr std::uint32_t kPartNotRefreshed = 1u << 15;
 
+// Also there: the number that the owner has given the region's authorization key, or 0. It means
+// nothing to others, but endpoints of the owner have the same (Through::authorization).
+inline constexpr unsigned kAuthorizationShift = 23;
+inline constexpr std::uint32_t kAuthorizationBits = kMaxAuthorizations << kAuthorizationShift;
+static_assert(kAuthorizationBits >> kAuthorizationShift == kMaxAuthorizations);
+
 // The bits of RegionSlot::access by which the owner asks users to tell it of accesses that need the
 // rights `access`.
 constexpr std::uint32_t report_bits(Access access) {
   return static_cast<std::uint32_t>(access) << 16;
 }
+static_assert((report_bits(Access::kRemoteAtomic) & kAuthorizationBits) == 0);
 
 static_assert(sizeof(UserRecord) == 128 && sizeof(RegionSlot) == 64);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
