@@ -12,6 +12,7 @@
 #include "base/path_mtu.h"
 #include "device/port.h"
 #include "os/interfaces.h"
+#include "os/runtime_dir.h"
 #include "rdm/connection_message.h"
 #include "roce/route.h"
 
@@ -149,7 +150,9 @@ Result<link::ConnectionNumber> MailboxConnections::ask(const os::SocketAddress& 
   asking.deadline = os::coarse_now() + options_.request_timeout;
   cm::ConnectRequest wanted;
   wanted.to = remote_at(listener);
-  wanted.req = rdm::write_request({.me = introduce(), .name = name_, .listener = listener});
+  rdm::FlowRequest said{.me = introduce(), .name = name_, .listener = listener};
+  said.proof = rdm::prove(port_.authorization(), os::random_number(), said.me, listener.port());
+  wanted.req = rdm::write_request(said);
   wanted.req.service = rdm::connection_service(listener.port());
   wanted.more.assign(data.begin(), data.end());
   wanted.repeats = cm::kNoRepetition;
@@ -291,6 +294,7 @@ void MailboxConnections::on_reply(const cm::CmEvent& event, ConnectionEnd& end) 
   auto flow = link_.connect(event.remote.address);
   if (!flow) {
     const int error = flow.error().code;
+    if (error == link::kOtherAuthorization) return fail(event.id, EACCES);
     return fail(event.id, shm::means_absent(error) ? ECONNRESET : error);
   }
   end.listener.reset();

@@ -48,7 +48,8 @@ struct Port::Parts {
       : device(std::move(its_device)),
         stats(its_stats),
         wake(its_wake),
-        connections(setup.name.port(), setup.options->peer_timeout, os::random_number, stats) {}
+        connections(setup.name.port(), setup.options->peer_timeout, os::random_number, stats,
+                    setup.authorization) {}
   // Connections and links end in the reverse order of their making: the last messages of
   // connections go through the mailbox, which peers find until the network has ended.
   ~Parts() {
@@ -66,6 +67,7 @@ struct Port::Parts {
     box.domain = setup.domain;
     box.served = setup.served;
     box.number = setup.number;
+    box.authorization = setup.authorization;
     box.table = device->regions().name();
     box.counts_access = (setup.count_remote_reads ? shm::kCountsReads : 0) |
                         (setup.count_remote_writes ? shm::kCountsWrites : 0);
@@ -133,7 +135,8 @@ struct Port::Parts {
     const std::uint32_t first_source = mailbox != nullptr ? kFirstRemoteSource : 0;
     if (!datagrams) return open_reliable(setup, first_source);
     // Within the host a group is heard through the mailbox.
-    const udp::UdOptions end{.first_source = first_source, .loops_groups = mailbox == nullptr};
+    udp::UdOptions end{.first_source = first_source, .loops_groups = mailbox == nullptr};
+    if (setup.authorization != nullptr) end.queue_key = setup.authorization->queue_key();
     links.push_back(std::make_unique<udp::UdEndpoint>(*packets, end));
     return {};
   }
@@ -144,6 +147,7 @@ struct Port::Parts {
     wanted.domain = setup.domain;
     wanted.served = setup.served;
     wanted.number = setup.number;
+    wanted.authorization = setup.authorization;
     wanted.regions = device->regions_of_users();
     wanted.counts_reads = setup.count_remote_reads;
     wanted.counts_writes = setup.count_remote_writes;

@@ -23,7 +23,8 @@ DirectAccess::DirectAccess(PeerSlot& slot, RingWriter& ring)
       ring_(ring),
       domain_{slot.mailbox().domain},
       served_(slot.mailbox().served),
-      endpoint_(slot.mailbox().endpoint) {}
+      endpoint_(slot.mailbox().endpoint),
+      authorization_(slot.mailbox().authorization & kMaxAuthorizations) {}
 
 Result<std::shared_ptr<memory::RegionTableView>> DirectAccess::open_table() const {
   const Sender& sender = slot_.sender();
@@ -57,7 +58,8 @@ Outcome DirectAccess::pin(Access served, Access need, std::span<const RemoteRang
     }
   }
   const memory::Grant grant =
-      table_->check_and_pin({domain_, served, endpoint_}, need, ranges, element != 0 ? element : 1);
+      table_->check_and_pin({domain_, served, endpoint_, authorization_}, need, ranges,
+                            element != 0 ? element : 1);
   if (grant.ok()) {
     targets = grant.segments;
     // A cell to tell of it, and one more that OneSided counts on.

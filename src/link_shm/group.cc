@@ -37,6 +37,11 @@ Result<os::SocketAddress> member_at(const std::string& path) {
   return Error{ENOENT, path};
 }
 
+int loss_of(int error) {
+  if (os::lacks_room(error)) return ENOSPC;
+  return error == link::kOtherAuthorization ? error : 0;
+}
+
 }  // namespace
 
 Result<link::Membership> join_group(const std::string& directory, const os::SocketAddress& group,
@@ -86,7 +91,7 @@ Outbox* GroupOutbox::reach(const std::string& file, Member& member) {
     return member.box.get();
   }
   member.look_again = now + kLookAgain;
-  member.lacks_room = os::lacks_room(opened.error().code);
+  member.loss = loss_of(opened.error().code);
   os::SharedFile::remove_abandoned(sender_.directory + "/" + file);
   return nullptr;
 }
@@ -97,7 +102,7 @@ link::Outcome GroupOutbox::send(const link::SendRequest& request) {
   for (auto& [file, member] : members_) {
     Outbox* box = reach(file, member);
     if (box == nullptr) {
-      if (member.lacks_room) all = link::Outcome::failed(ENOSPC);
+      if (member.loss != 0) all = link::Outcome::failed(member.loss);
       continue;
     }
     const link::Outcome outcome = box->send(request);

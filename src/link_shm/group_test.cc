@@ -156,5 +156,21 @@ TEST_P(GroupTest, ALostMemberIsFoundAgain) {
   EXPECT_GT(again, 0u);
 }
 
+TEST_P(GroupTest, AMemberWithAnotherAuthorizationKeyIsSkippedAndTheSenderIsTold) {
+  Authorizations keys;
+  MailboxOptions keyed;
+  keyed.directory = dir.path();
+  keyed.address = loopback(7003);
+  keyed.authorization = keys.take(std::as_bytes(std::span("a job"))).value();
+  const auto other = std::move(Mailbox::create(keyed)).value();
+  InboxLog other_log(other.get());
+  const auto first = join(7003);
+  const auto second = join(7001);
+  EXPECT_EQ(send(), link::Outcome::State::kFailed);
+  EXPECT_EQ(heard(), 1u);
+  other->poll(other_log);
+  EXPECT_TRUE(other_log.messages.empty());
+}
+
 }  // namespace
 }  // namespace weft::shm

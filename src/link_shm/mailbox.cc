@@ -13,6 +13,7 @@
 #include "link_shm/names.h"
 #include "link_shm/outbox.h"
 #include "os/barrier.h"
+#include "os/runtime_dir.h"
 
 namespace weft::shm {
 namespace {
@@ -26,6 +27,16 @@ bool known(link::MessageOperation operation) {
          operation <= link::MessageOperation::kDatagram;
 }
 
+// The hash cannot be compared with that of another mailbox: each has a salt of its own.
+void show_authorization(const AuthorizationPtr& key, MailboxHeader& header) {
+  if (key == nullptr) return;
+  const std::uint64_t salt[] = {os::random_number(), os::random_number()};
+  static_assert(sizeof salt == sizeof header.authorization_salt);
+  std::memcpy(header.authorization_salt, salt, sizeof salt);
+  header.authorization = key->number();
+  header.authorization_hash = key->hash(header.authorization_salt);
+}
+
 }  // namespace
 
 Mailbox::Mailbox(const MailboxOptions& options, os::SharedFilePtr file, os::Mapping header,
@@ -37,11 +48,13 @@ Mailbox::Mailbox(const MailboxOptions& options, os::SharedFilePtr file, os::Mapp
       sources_(file_),
       rendezvous_receiver_(waker_),
       mads_(header_memory_, options.on_mad),
-      assisted_(options.regions, options.domain, options.served, options.number) {
+      assisted_(options.regions, options.domain, options.served, options.number,
+                number_of(options.authorization)) {
   sender_.directory = options.directory;
   sender_.waker = &waker_;
   sender_.service = options.service;
   sender_.own_regions = options.regions;
+  sender_.authorization = options.authorization;
 }
 
 Result<std::unique_ptr<Mailbox>> Mailbox::create(const MailboxOptions& options) {
@@ -61,6 +74,7 @@ Result<std::unique_ptr<Mailbox>> Mailbox::create(const MailboxOptions& options) 
   header.domain = options.domain.v;
   header.served = options.served;
   header.endpoint = options.number;
+  show_authorization(options.authorization, header);
   header.service = options.service;
   header.takes_mads = takes_mads ? 1 : 0;
   header.owner_raises_barriers = os::can_raise_remote_barriers();

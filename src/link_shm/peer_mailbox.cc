@@ -47,6 +47,10 @@ Result<PeerMailbox> PeerMailbox::open(const Sender& sender, const os::SocketAddr
   return PeerMailbox(std::move(file).value(), std::move(memory).value(), *pid);
 }
 
+bool PeerMailbox::has_key(const AuthorizationPtr& key) const {
+  return is_same(header().authorization_hash, hash_of(key, header().authorization_salt));
+}
+
 // The waker first: a sender that is stopped in between leaves the mark, so that others ring, too.
 // By the time that it goes on, the owner may have slept anew: that mark is not this sender's to
 // clear.

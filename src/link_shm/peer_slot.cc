@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "link/flow.h"
 #include "link_shm/names.h"
 #include "os/barrier.h"
 #include "os/process_memory.h"
@@ -22,6 +23,10 @@ Result<std::unique_ptr<PeerSlot>> PeerSlot::claim(const Sender& sender,
                                                   const os::SocketAddress& peer) {
   auto mailbox = PeerMailbox::open(sender, peer, kHeaderBytes);
   if (!mailbox) return mailbox.error();
+  if (!mailbox.value().has_key(sender.authorization)) {
+    return Error{link::kOtherAuthorization,
+                 "the endpoint at " + peer.text() + " has another authorization key"};
+  }
   std::unique_ptr<PeerSlot> slot(new PeerSlot(sender, std::move(mailbox).value()));
   if (Status ok = slot->claim_any(); !ok) return ok.error();
   slot->introduce();

@@ -30,8 +30,8 @@ link::Outcome DatagramSender::send_at(DatagramTarget& target, const link::SendRe
   const std::span<std::byte> place = trains_.place();
   if (place.empty()) return link::Outcome::again();
   const auto length =
-      writer_.write({queue_pair_, target.queue_pair, request.has_data, request.data}, request.sges,
-                    request.length, place);
+      writer_.write({queue_pair_, target.queue_pair, request.has_data, request.data, queue_key_},
+                    request.sges, request.length, place);
   if (!length) return link::Outcome::failed(EFAULT);
   trains_.add(target.path, *length);
   if (leaves(request.may_linger, now)) trains_.flush();

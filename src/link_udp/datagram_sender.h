@@ -29,8 +29,9 @@ struct DatagramTarget {
 class DatagramSender {
  public:
   // Packets leave through that port, which outlives this.
-  DatagramSender(roce::PacketPort& port, std::uint32_t queue_pair)
-      : port_(port), trains_(port.trains()), queue_pair_(queue_pair) {}
+  DatagramSender(roce::PacketPort& port, std::uint32_t queue_pair,
+                 std::uint32_t queue_key = roce::kDatagramQueueKey)
+      : port_(port), trains_(port.trains()), queue_pair_(queue_pair), queue_key_(queue_key) {}
 
   // Sends a message, or keeps it until flush(), for as long as the target has to live. kAgain when
   // the socket has no room. ICMP errors that the socket reports are read: a program that only sends
@@ -60,6 +61,7 @@ class DatagramSender {
   roce::PacketPort& port_;
   roce::Trains& trains_;
   const std::uint32_t queue_pair_;
+  const std::uint32_t queue_key_;
   roce::DatagramWriter writer_;
   unsigned in_burst_ = 0;  // have left, or are kept, since a poll or a pause
   os::Time last_{};

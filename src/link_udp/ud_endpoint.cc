@@ -26,7 +26,7 @@ UdEndpoint::UdEndpoint(roce::PacketPort& port, const UdOptions& options)
       options_(options),
       queue_pair_(port.attach(*this, roce::QpnUse::kEndpoint, os::coarse_now()).value()),
       group_queue_pair_(port.attach(*this, roce::QpnUse::kGroups, os::coarse_now()).value()),
-      sender_(std::make_unique<DatagramSender>(port_, queue_pair_)),
+      sender_(std::make_unique<DatagramSender>(port_, queue_pair_, options.queue_key)),
       sources_(std::make_unique<Sources>(options.first_source, options.most_sources)) {}
 
 UdEndpoint::~UdEndpoint() {
@@ -104,7 +104,7 @@ void UdEndpoint::take(const roce::PacketArrival& arrival) {
     port_.stats().add(Stat::kUnknownQp);
     return;
   }
-  if (packet.queue_key != roce::kDatagramQueueKey) {
+  if (packet.queue_key != options_.queue_key) {
     port_.stats().add(Stat::kQkeyViolations);
     return;
   }

@@ -67,6 +67,19 @@ struct DatagramHostile : ::testing::Test {
   std::size_t sent = 0;
 };
 
+TEST(DatagramQueueKey, ThatOfAnotherEndpointIsDroppedAndCounted) {
+  DatagramPeer keyed{{.queue_key = 0x2222'3333}};
+  DatagramPeer same{{.queue_key = 0x2222'3333}};
+  DatagramPeer other;
+  EXPECT_TRUE(is_done(send(*other.to(keyed.address), Bytes(8))));
+  EXPECT_EQ(keyed.heard(1), 0U);
+  EXPECT_EQ(keyed.stats.of(Stat::kQkeyViolations), 1U);
+  EXPECT_TRUE(is_done(send(*same.to(keyed.address), Bytes(8))));
+  EXPECT_EQ(keyed.heard(2), 1U);
+  EXPECT_TRUE(is_done(send(*keyed.to(other.address), Bytes(8))));
+  EXPECT_EQ(other.heard(1), 0U);
+}
+
 TEST_F(DatagramHostile, APacketByHandIsTakenLikeOthers) {
   send_headers([](wire::Packet&) {});
   ASSERT_EQ(here.log.messages.size(), 1u);

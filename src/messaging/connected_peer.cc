@@ -12,6 +12,7 @@ namespace {
 // The error of an attempt for that of finding a way: `absent` when there is no such port. A process
 // that is ending answers EPERM.
 int attempt_error(int error, int absent) {
+  if (error == link::kOtherAuthorization) return EACCES;
   return error == ENOENT || error == EPERM || error == ECONNRESET ? absent : error;
 }
 

@@ -451,5 +451,21 @@ TEST(GroupDeath, OfAMemberConcernsNoOtherMember) {
   for (const int fd : {ready[0], ready[1], go[0], go[1]}) ::close(fd);
 }
 
+TEST_F(DatagramTest, APeerWithAnotherAuthorizationKeyIsNotThereAndThatIsCounted) {
+  Surroundings other = setup;
+  other.authorization =
+      setup.device->authorizations().take(std::as_bytes(std::span("a job"))).value();
+  Node keyed{other, 7003};
+  Bytes bytes = pattern(8, 1);
+  const PeerIndex to_keyed = one.addresses.insert(keyed.address);
+  EXPECT_EQ(send(one, to_keyed, bytes), 0);
+  EXPECT_EQ(one.endpoint->stats().of(Stat::kDatagramsNoPeer), 1u);
+  EXPECT_EQ(send(keyed, keyed.addresses.insert(one.address), bytes), 0);
+  EXPECT_EQ(keyed.endpoint->stats().of(Stat::kDatagramsNoPeer), 1u);
+  EXPECT_TRUE(heard(keyed).empty());
+  EXPECT_TRUE(heard(one).empty());
+  EXPECT_EQ(send(one, to_two, bytes), 0);
+}
+
 }  // namespace
 }  // namespace weft::messaging

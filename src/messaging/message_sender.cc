@@ -46,6 +46,13 @@ bool is_answer(int error) {
          error == ESHUTDOWN;
 }
 
+// Different authorization keys of endpoints are reported as those of regions are.
+void name_refusal(int& error, int& detail) {
+  if (error != link::kOtherAuthorization) return;
+  error = EACCES;
+  detail = static_cast<int>(memory::AccessError::kOtherAuthorization);
+}
+
 }  // namespace
 
 MessageSender::MessageSender(const EndpointSetup& setup, OptionalLock& lock, PeerFlows& flows,
@@ -73,6 +80,11 @@ void MessageSender::push(void* context, std::uint64_t flags, int error,
 
 int MessageSender::fail(const Report& report, std::uint64_t flags, CounterEvent event, int error,
                         const RefusedAccess* refused) {
+  RefusedAccess of_flow;
+  if (error == link::kOtherAuthorization) [[unlikely]] {
+    name_refusal(error, of_flow.reason);
+    refused = &of_flow;
+  }
   if (refused != nullptr) log(flags, *refused);
   if (report.silent()) return error;
   if (report.reports_failure()) push(report.context, flags, error, refused);
@@ -217,6 +229,7 @@ void MessageSender::wait_for_end(link::Flow& flow) {
 void MessageSender::ended(void* cookie, int error, int detail) {
   PendingOperation& pending = *static_cast<PendingOperation*>(cookie);
   if (error == ECONNRESET) error = loss_;
+  name_refusal(error, detail);
   const bool reports = pending.report || (error != 0 && !pending.counter);
   if (detail != 0) [[unlikely]] {
     end_refused(pending, error, detail, reports);

@@ -50,6 +50,7 @@ bool SharedPort::serves(const EndpointSetup& setup) const {
          setup.place.links == setup_.place.links &&
          setup.place.traffic_class == setup_.place.traffic_class && setup.domain == setup_.domain &&
          setup.served == setup_.served && setup.number == setup_.number &&
+         setup.authorization == setup_.authorization &&
          setup.count_remote_reads == setup_.count_remote_reads &&
          setup.count_remote_writes == setup_.count_remote_writes &&
          setup.service == setup_.service && setup.options == setup_.options;

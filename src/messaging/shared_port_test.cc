@@ -127,6 +127,8 @@ TEST_F(SharedPortTest, WhatPeersAreToldIsTheSameForAllEndpointsOfAPort) {
   differs([](EndpointSetup& setup) { setup.served.rma = Access::kNone; });
   differs([](EndpointSetup& setup) { setup.count_remote_writes = true; });
   differs([](EndpointSetup& setup) { setup.number = 7; });
+  const auto key = device->authorizations().take(std::as_bytes(std::span("a job"))).value();
+  differs([&](EndpointSetup& setup) { setup.authorization = key; });
   differs([](EndpointSetup& setup) { setup.place.traffic_class = 4; });
   differs([](EndpointSetup& setup) { setup.place.links.udp = false; });
 }

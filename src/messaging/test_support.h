@@ -42,6 +42,7 @@ struct Surroundings {
   std::size_t unexpected_limit = std::size_t{1} << 30;
   link::Service service = link::Service::kReliableDatagram;
   std::size_t rx_queue_size = 1024;
+  AuthorizationPtr authorization = nullptr;
   AddressVector* addresses = nullptr;   // null: each node has its own
   const os::UdpPort* socket = nullptr;  // of a node on the network only; null: within the host
 };
@@ -77,6 +78,7 @@ struct Node {
     wanted.domain = domain;
     wanted.count_remote_writes = true;
     wanted.service = setup.service;
+    wanted.authorization = setup.authorization;
     options.connect_timeout = setup.connect_timeout;
     options.unexpected_limit = setup.unexpected_limit;
     wanted.options = &options;

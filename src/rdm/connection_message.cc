@@ -15,6 +15,14 @@ namespace {
 
 constexpr std::uint64_t kConnectionServices = 0x5765'6674'0003'0000;  // "Weft", 3
 constexpr std::size_t kLengthBytes = 2;
+// In place of a length: no program has more.
+constexpr std::uint16_t kOtherAuthorization = 0xFFFF;
+static_assert(kOtherAuthorization > link::kMaxConnectionData);
+
+bool names_authorization(std::span<const std::byte> data) {
+  return data.size() >= kLengthBytes &&
+         wire::load<std::uint16_t>(data.data()) == kOtherAuthorization;
+}
 
 }  // namespace
 
@@ -33,6 +41,12 @@ std::vector<std::byte> write_rejection(std::span<const std::byte> data) {
   return bytes;
 }
 
+std::vector<std::byte> write_other_authorization() {
+  std::vector<std::byte> bytes(kLengthBytes);
+  wire::store<std::uint16_t>(bytes.data(), kOtherAuthorization);
+  return bytes;
+}
+
 std::vector<std::byte> read_rejection(std::span<const std::byte> data,
                                       std::span<const std::byte> more) {
   std::vector<std::byte> all(data.size() + more.size());
@@ -47,7 +61,9 @@ AttemptFailure failure_of(const cm::CmEvent& end, bool requester) {
   if (!requester) return {ECONNABORTED, {}};
   if (end.kind == cm::EventKind::kTimedOut) return {ETIMEDOUT, {}};
   if (end.kind != cm::EventKind::kRejected) return {ECONNREFUSED, {}};
-  return {ECONNREFUSED, read_rejection(std::get<wire::CmRej>(end.mad->message).data, end.more)};
+  const auto& data = std::get<wire::CmRej>(end.mad->message).data;
+  if (names_authorization(data)) return {EACCES, {}};
+  return {ECONNREFUSED, read_rejection(data, end.more)};
 }
 
 }  // namespace weft::rdm

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 
 namespace weft::rdm {
@@ -42,6 +43,10 @@ TEST(ConnectionMessage, TheEndOfAnAttemptHasTheErrorOfItsSide) {
   rejection.message = wire::CmRej{};
   end.mad = &rejection;
   EXPECT_EQ(failure_of(end, true).error, ECONNREFUSED);
+  wire::CmRej other_key;
+  std::ranges::copy(write_other_authorization(), other_key.data.begin());
+  rejection.message = other_key;
+  EXPECT_EQ(failure_of(end, true).error, EACCES);
 }
 
 }  // namespace

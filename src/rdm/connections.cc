@@ -189,12 +189,16 @@ void FlowConnections::on_established(RdmReceiver& in, cm::ConnectionId id) {
 void FlowConnections::on_request(const cm::CmEvent& event) {
   const auto request = read_request(std::get<wire::CmReq>(event.mad->message));
   auto refusal = refusal_of(request, event.remote.address, shared_.stats);
-  if (!refusal) {
+  const bool other_key =
+      !refusal && !is_proven(shared_.options.authorization, *request, shared_.options.name.port());
+  if (other_key) {
+    refusal = wire::CmReason::kConsumer;
+  } else if (!refusal) {
     const bool fresh = request->continued.identity == 0;
     refusal = fresh ? accept(event, *request) : change(event, *request);
   }
   if (!refusal) return;
-  const auto data = write_end({{}, *refusal == wire::CmReason::kConsumer});
+  const auto data = write_end({{}, *refusal == wire::CmReason::kConsumer, other_key});
   static_cast<void>(shared_.agent.refuse(event.id, *refusal, data, shared_.now));
 }
 

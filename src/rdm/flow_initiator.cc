@@ -77,6 +77,8 @@ FlowRequest FlowInitiator::request_of(std::size_t path_mtu) const {
   request.me.context = context_;
   request.me.path_mtu = path_mtu;
   request.name = shared_.options.name;
+  request.proof =
+      prove(shared_.options.authorization, shared_.host.random(), request.me, peer().port());
   return request;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <type_traits>
 
 #include "base/path_mtu.h"
 #include "wire/endian.h"
@@ -15,6 +16,8 @@ namespace {
 
 constexpr std::uint8_t kReliableDatagramType = 2;
 constexpr std::uint8_t kPrivateDataVersion = 6;
+// A REQ with the proof of an authorization key: older endpoints, which have none, refuse it.
+constexpr std::uint8_t kKeyedVersion = 7;
 
 // Places in private data: of REQ and REP, then of a REQ.
 constexpr std::size_t kPathMtu = 1;
@@ -24,11 +27,14 @@ constexpr std::size_t kNameBytes = 24;
 constexpr std::size_t kIdentity = kName + kNameBytes;
 constexpr std::size_t kConnection = kIdentity + 8;
 constexpr std::size_t kListener = kConnection + 4;  // as kName, or zeros
-static_assert(kListener + kNameBytes <= sizeof(wire::CmReq::data));
+constexpr std::size_t kNonce = kListener + kNameBytes;
+constexpr std::size_t kHash = kNonce + 8;
+static_assert(kHash + sizeof(AuthorizationHash) <= sizeof(wire::CmReq::data));
 
 // Of a FlowEnd, beside a packet's number.
 constexpr std::uint32_t kExpected = 0x8000'0000;
 constexpr std::uint32_t kRefuses = 0x4000'0000;
+constexpr std::uint32_t kOtherKey = 0x2000'0000;
 
 std::uint8_t mtu_code(std::size_t mtu) {
   return static_cast<std::uint8_t>(mtu / wire::kReliableDatagramMtuUnit);
@@ -80,11 +86,41 @@ std::optional<Introduction> read_me(const Message& message) {
   me.queue_key = message.queue_key;
   me.path_mtu = mtu_of(wire::load<std::uint8_t>(message.data.data() + kPathMtu));
   me.room = wire::load<std::uint32_t>(message.data.data() + kRoom);
-  const bool version = wire::load<std::uint8_t>(message.data.data()) == kPrivateDataVersion;
-  return version && me.path_mtu != 0 ? std::optional(me) : std::nullopt;
+  const auto version = wire::load<std::uint8_t>(message.data.data());
+  const bool keyed = std::is_same_v<Message, wire::CmReq> && version == kKeyedVersion;
+  return (keyed || version == kPrivateDataVersion) && me.path_mtu != 0 ? std::optional(me)
+                                                                       : std::nullopt;
+}
+
+void write_proof(const AuthorizationProof& proof, wire::CmReq& req) {
+  if (proof.hash == AuthorizationHash{}) return;
+  wire::store<std::uint8_t>(req.data.data(), kKeyedVersion);
+  wire::store<std::uint64_t>(req.data.data() + kNonce, proof.nonce);
+  std::ranges::copy(proof.hash, req.data.data() + kHash);
+}
+
+AuthorizationProof read_proof(const wire::CmReq& req) {
+  AuthorizationProof proof;
+  proof.nonce = wire::load<std::uint64_t>(req.data.data() + kNonce);
+  std::copy_n(req.data.data() + kHash, proof.hash.size(), proof.hash.data());
+  return proof;
 }
 
 }  // namespace
+
+AuthorizationProof prove(const AuthorizationPtr& key, std::uint64_t nonce, const Introduction& me,
+                         std::uint16_t port) {
+  if (key == nullptr) return {};
+  std::array<std::byte, 14> salt;
+  wire::store<std::uint64_t>(salt.data(), nonce);
+  wire::store<std::uint32_t>(salt.data() + 8, me.queue_pair);
+  wire::store<std::uint16_t>(salt.data() + 12, port);
+  return {nonce, key->hash(salt)};
+}
+
+bool is_proven(const AuthorizationPtr& key, const FlowRequest& request, std::uint16_t port) {
+  return is_same(request.proof.hash, prove(key, request.proof.nonce, request.me, port).hash);
+}
 
 wire::CmReq write_request(const FlowRequest& request) {
   wire::CmReq req;
@@ -102,6 +138,7 @@ wire::CmReq write_request(const FlowRequest& request) {
   wire::store<std::uint64_t>(req.data.data() + kIdentity, request.continued.identity);
   wire::store<std::uint32_t>(req.data.data() + kConnection, request.continued.connection);
   if (request.listener.length() != 0) write_name(request.listener, req.data.data() + kListener);
+  write_proof(request.proof, req);
   return req;
 }
 
@@ -115,6 +152,7 @@ std::optional<FlowRequest> read_request(const wire::CmReq& req) {
   request.continued.identity = wire::load<std::uint64_t>(req.data.data() + kIdentity);
   request.continued.connection = wire::load<std::uint32_t>(req.data.data() + kConnection);
   request.first = Psn(req.starting_psn);
+  request.proof = read_proof(req);
   const std::byte* const listener = req.data.data() + kListener;
   if (*listener != std::byte{}) request.listener = read_name(listener);
   return request;
@@ -135,7 +173,8 @@ std::optional<FlowReply> read_reply(const wire::CmRep& rep) {
 std::array<std::byte, 4> write_end(const FlowEnd& end) {
   std::array<std::byte, 4> data{};
   const std::uint32_t expected = end.expected ? kExpected | end.expected->value() : 0;
-  wire::store<std::uint32_t>(data.data(), expected | (end.refuses ? kRefuses : 0));
+  wire::store<std::uint32_t>(
+      data.data(), expected | (end.refuses ? kRefuses : 0) | (end.other_key ? kOtherKey : 0));
   return data;
 }
 
@@ -144,6 +183,7 @@ FlowEnd read_end(std::span<const std::byte> data) {
   if (data.size() < 4) return end;
   const auto word = wire::load<std::uint32_t>(data.data());
   end.refuses = (word & kRefuses) != 0;
+  end.other_key = end.refuses && (word & kOtherKey) != 0;
   if ((word & kExpected) != 0) end.expected = Psn(word);
   return end;
 }

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <span>
+#include <string_view>
 
 #include "os/loopback_support.h"
 
@@ -94,6 +96,27 @@ TEST(FlowMessage, ARequestMayNameTheListenerThatIsAsked) {
   }
 }
 
+TEST(FlowMessage, ARequestProvesTheKeyOfItsSenderForOnePort) {
+  Authorizations keys;
+  const auto take = [&](std::string_view text) {
+    return keys.take(std::as_bytes(std::span(text))).value();
+  };
+  const AuthorizationPtr key = take("a job");
+  FlowRequest said = request(os::loopback(1));
+  EXPECT_TRUE(is_proven(nullptr, again(said), 7));
+  EXPECT_FALSE(is_proven(key, again(said), 7));
+  said.proof = prove(key, 0x0123'4567'89AB'CDEF, said.me, 7);
+  EXPECT_EQ(write_request(said).data[0], std::byte{7}) << "its version";
+  EXPECT_TRUE(is_proven(key, again(said), 7));
+  EXPECT_FALSE(is_proven(key, again(said), 8));
+  EXPECT_FALSE(is_proven(take("another"), again(said), 7));
+  EXPECT_FALSE(is_proven(nullptr, again(said), 7));
+  FlowRequest of_another = said;
+  of_another.me.queue_pair ^= 1;
+  EXPECT_FALSE(is_proven(key, again(of_another), 7));
+  EXPECT_NE(prove(key, 1, said.me, 7).hash, said.proof.hash);
+}
+
 TEST(FlowMessage, AReplyIsReadBack) {
   const FlowReply said{introduction(2048), Psn(0xFF'FFFF)};
   const auto got = read_reply(carried(write_reply(said)));
@@ -111,6 +134,8 @@ TEST(FlowMessage, AnEndSaysWhatHasComeAndWhetherThePeerIsRefused) {
   }
   const FlowEnd refusal = read_end(write_end({{}, true}));
   EXPECT_TRUE(refusal.refuses);
+  EXPECT_FALSE(refusal.other_key);
+  EXPECT_TRUE(read_end(write_end({{}, true, true})).other_key);
   EXPECT_FALSE(refusal.expected.has_value());
   for (std::size_t length = 0; length < 4; ++length) {
     const std::array<std::byte, 4> ones{std::byte{0xFF}, std::byte{0xFF}, std::byte{0xFF}};
@@ -119,13 +144,14 @@ TEST(FlowMessage, AnEndSaysWhatHasComeAndWhetherThePeerIsRefused) {
   }
 }
 
+// A REQ with a proof has a version of its own.
 template <class Message, class Read>
-void expect_only_this_version(const Message& right, Read read) {
+void expect_only_this_version(const Message& right, Read read, unsigned last = 6) {
   ASSERT_TRUE(read(right).has_value());
   for (unsigned value = 0; value < 256; ++value) {
     Message other = right;
     other.data[0] = static_cast<std::byte>(value);
-    EXPECT_EQ(read(other).has_value(), value == 6) << value;
+    EXPECT_EQ(read(other).has_value(), value >= 6 && value <= last) << value;
     other = right;
     other.data[1] = static_cast<std::byte>(value);
     EXPECT_EQ(read(other).has_value(), value >= 4 && value <= 139) << value;
@@ -133,7 +159,7 @@ void expect_only_this_version(const Message& right, Read read) {
 }
 
 TEST(FlowMessage, AnotherVersionOrPathMtuIsNone) {
-  expect_only_this_version(write_request(request(os::loopback(1))), read_request);
+  expect_only_this_version(write_request(request(os::loopback(1))), read_request, 7);
   expect_only_this_version(write_reply({introduction(1024), Psn(3)}), read_reply);
 }
 

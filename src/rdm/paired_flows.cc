@@ -68,6 +68,8 @@ Result<link::ConnectionNumber> PairedFlows::request(const os::SocketAddress& lis
   said.me = own.me;
   said.name = shared_.options.name;
   said.first = own.first;
+  said.proof =
+      prove(shared_.options.authorization, shared_.host.random(), said.me, listener.port());
   cm::ConnectRequest wanted;
   wanted.to = {listener, cm::Carrier::kPackets};
   wanted.req = write_request(said);

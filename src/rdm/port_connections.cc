@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "rdm/connection_message.h"
+#include "rdm/flow_message.h"
 
 namespace weft::rdm {
 namespace {
@@ -20,9 +21,10 @@ cm::Carrier carrier_of(const link::ConnectionRequest& request) {
 }  // namespace
 
 PortConnections::PortConnections(std::uint16_t port, std::chrono::nanoseconds peer_timeout,
-                                 RandomSource random, Stats& stats)
+                                 RandomSource random, Stats& stats, AuthorizationPtr key)
     : port_(port),
       random_(std::move(random)),
+      authorization_(std::move(key)),
       agent_(*this,
              {.port = port,
               .guid = random_() | 1,  // 0 names no endpoint
@@ -43,14 +45,25 @@ Result<link::ConnectionNumber> PortConnections::accept(const link::ConnectionReq
   if (const Status fits = check_connection_data(data); !fits) return fits.error();
   LinkConnections* const link = link_by(carrier_of(request));
   if (link == nullptr) return Error{ENOSPC, "this port has no mailbox, by which the request came"};
+  const auto& req = std::get<wire::CmReq>(request.req.message);
+  const auto asked = read_request(req);
+  if (asked && !is_proven(authorization_, *asked, static_cast<std::uint16_t>(req.service))) {
+    refuse(request, write_other_authorization());
+    return Error{link::kOtherAuthorization, "the requester has another authorization key"};
+  }
   return link->accept(request, data, user);
 }
 
 void PortConnections::reject(const link::ConnectionRequest& request) {
+  refuse(request, write_rejection({}));
+}
+
+void PortConnections::refuse(const link::ConnectionRequest& request,
+                             std::span<const std::byte> data) {
   const cm::Carrier carrier = carrier_of(request);
   if (link_by(carrier) == nullptr) return;
   const auto id = agent_.adopt({request.peer, carrier}, request.req, *this, nullptr, now());
-  if (id) reject(id.value(), {});
+  if (id) static_cast<void>(agent_.reject(id.value(), wire::CmReason::kConsumer, data, now()));
 }
 
 void PortConnections::disconnect(link::ConnectionNumber number) {

@@ -89,6 +89,7 @@ void RdmSender::open(const FlowReply& reply, std::uint64_t identity, std::uint32
 void RdmSender::on_rejected(cm::ConnectionId id, wire::CmReason reason, const FlowEnd& end) {
   const bool asks = flow_.phase() == FlowPhase::kAsking;
   if (!flow_.forget(id)) return;
+  if (end.other_key) return lose(link::PeerState::kUnauthorized);
   if (end.refuses) return lose(link::PeerState::kRefuses);
   if (reason == wire::CmReason::kConsumer) return lose(link::PeerState::kLeft);
   if (!asks) lose(link::PeerState::kDied);
@@ -195,7 +196,8 @@ void RdmSender::lose(link::PeerState state) {
   } else if (state == link::PeerState::kDied) {
     shared_.leaving.dead.push_back({flow_.peer(), flow_.endpoint_id()});
   }
-  queue_.fail(hoped ? EHOSTUNREACH : ECONNRESET);
+  const bool other_key = state == link::PeerState::kUnauthorized;
+  queue_.fail(other_key ? link::kOtherAuthorization : hoped ? EHOSTUNREACH : ECONNRESET);
   shared_.flows->emission().activate(flow_.context());
 }
 

@@ -135,6 +135,21 @@ TEST_F(RejectionsTest, AReplyToAProgramOfAnotherVersionHasReason5) {
   EXPECT_EQ(program.connects, 0U);
 }
 
+TEST_F(RejectionsTest, ARequestWithAnotherAuthorizationKeyHasReason28AndSaysSo) {
+  Authorizations keys;
+  FlowRequest keyed = peer.req();
+  const AuthorizationPtr key = keys.take(std::as_bytes(std::span("a job"))).value();
+  keyed.proof = prove(key, 1, keyed.me, end->address.port());
+  wire::CmReq req = write_request(keyed);
+  req.local_id = 1;
+  say(1, req);
+  EXPECT_EQ(rejection(), "0/28");
+  const FlowEnd said = read_end(last<wire::CmRej>()->data);
+  EXPECT_TRUE(said.refuses);
+  EXPECT_TRUE(said.other_key);
+  EXPECT_EQ(end->log.opened.size(), 0U);
+}
+
 // Neither end of an attempt knows the other one by these numbers.
 TEST_F(RejectionsTest, AReplyOrAnRtuOfAnUnknownConnectionHasReason6) {
   const std::uint32_t id = std::uint32_t{end->address.port()} << 16 | 7;

@@ -51,7 +51,8 @@ struct Shared {
         options(chosen),
         me(self),
         stats(counters),
-        memory(chosen.regions, chosen.domain, chosen.served, chosen.number),
+        memory(chosen.regions, chosen.domain, chosen.served, chosen.number,
+               weft::number_of(chosen.authorization)),
         packet_memory(chosen.packet_memory),
         message_memory(chosen.message_memory) {}
 

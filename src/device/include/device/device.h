@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 
+#include "base/authorization.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "capture/capture.h"
@@ -56,6 +57,8 @@ class Device {
   // The handler of the port that foreign peers send to, for as long as an endpoint uses it.
   // Errors: those of ProgressThread::get().
   Result<std::shared_ptr<RelayEngine>> relay_engine();
+  // The authorization keys of endpoints and regions.
+  Authorizations& authorizations() { return authorizations_; }
   // A domain number that was not given out before.
   DomainId new_domain() { return DomainId{next_domain_.fetch_add(1)}; }
 
@@ -68,6 +71,7 @@ class Device {
   const std::unique_ptr<memory::RegionTable> regions_;
   const std::shared_ptr<memory::RegionTableView> regions_of_users_;
   const std::shared_ptr<capture::Capture> capture_ = capture::Capture::of_process();
+  Authorizations authorizations_;
   std::mutex relay_engine_mutex_;
   std::weak_ptr<RelayEngine> relay_engine_;
   std::atomic<std::uint32_t> next_domain_{1};

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "base/authorization.h"
 #include "base/options.h"
 #include "base/result.h"
 #include "base/stats.h"
@@ -40,6 +41,7 @@ struct PortSetup {
   link::Service service = link::Service::kReliableDatagram;
   bool connected = false;  // its flows are those of connections, each with little memory
   bool listens = false;    // for requests for connections: reached through port 4791, too
+  AuthorizationPtr authorization = nullptr;  // the key that peers and regions must have, or none
   const Options* options = &Options::defaults();
   // As rdm::RdmOptions::remote_peer_seen says; of datagrams nothing waits for a peer.
   std::function<void()> remote_peer_seen;

@@ -43,7 +43,7 @@ class ConnectionUser {
                          std::span<const std::byte> data) = 0;
   // The end of an attempt: ECONNREFUSED (no listener is there, or it rejects, then with `data`),
   // ETIMEDOUT, ECONNABORTED (the requester is gone or has withdrawn), ECONNRESET (the acceptor is
-  // gone).
+  // gone), EACCES (requester and acceptor have different authorization keys).
   virtual void failed(int error, std::span<const std::byte> data) = 0;
   // The end of an established connection: all that the peer has sent was handed over before.
   virtual void ended() = 0;

@@ -2,6 +2,7 @@
 // What does an endpoint ask of the way to one peer?
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -14,6 +15,10 @@ namespace weft::link {
 
 // SGEs that a local buffer may have (iov_limit).
 inline constexpr std::size_t kMaxLinkSges = 8;
+
+// In place of an errno: no flow leads to the peer, whose endpoint has another authorization key.
+// Pending requests end with it, too.
+inline constexpr int kOtherAuthorization = EKEYREJECTED;
 
 // What a message is for at its receiver.
 enum class MessageOperation : std::uint8_t {
@@ -93,9 +98,9 @@ struct Outcome {
   }
 };
 
-// What has become of a peer: it is there but takes nothing in from here any more, it left in good
-// order, or its process ended.
-enum class PeerState : std::uint8_t { kAlive, kRefuses, kLeft, kDied };
+// What has become of a peer: it is there but takes nothing in from here any more, or has another
+// authorization key; it left in good order, or its process ended.
+enum class PeerState : std::uint8_t { kAlive, kRefuses, kUnauthorized, kLeft, kDied };
 
 // Hears how pending requests ended.
 class FlowSink {

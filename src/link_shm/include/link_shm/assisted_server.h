@@ -19,8 +19,8 @@ class AssistedServer {
  public:
   // `regions` is the table of this process; without it every access is refused.
   AssistedServer(std::shared_ptr<memory::RegionTableView> regions, DomainId domain,
-                 const ServedAccess& served, std::uint32_t endpoint)
-      : own_memory_(std::move(regions), domain, served, endpoint) {}
+                 const ServedAccess& served, std::uint32_t endpoint, std::uint32_t authorization)
+      : own_memory_(std::move(regions), domain, served, endpoint, authorization) {}
 
   // Carries out, or refuses, what the present cell of a source asks for, and answers it. The sink
   // is told of accesses that the region's owner wants to be told of. False when the sender wrote

@@ -39,9 +39,10 @@ class DirectAccess {
   PeerSlot& slot_;
   RingWriter& ring_;
   const DomainId domain_;
-  const ServedAccess served_;     // by the peer's endpoint
-  const std::uint32_t endpoint_;  // its number
-  std::uint32_t noted_at_ = 0;    // in seconds: when the owner was told of a refusal
+  const ServedAccess served_;          // by the peer's endpoint
+  const std::uint32_t endpoint_;       // its number
+  const std::uint32_t authorization_;  // that of its key
+  std::uint32_t noted_at_ = 0;         // in seconds: when the owner was told of a refusal
   std::unique_ptr<memory::AccessGuard> table_;
 };
 

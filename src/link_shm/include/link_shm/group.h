@@ -24,14 +24,15 @@ namespace weft::shm {
 Result<link::Membership> join_group(const std::string& directory, const os::SocketAddress& group,
                                     const os::SocketAddress& member);
 
-// The Flow to the members that a group has at the moment of a send. A member without room, or whose
-// process has ended, is skipped; the others are not delayed by it.
+// The Flow to the members that a group has at the moment of a send. A member without room, with
+// another authorization key, or whose process has ended, is skipped; the others are not delayed by
+// it.
 class GroupOutbox final : public link::UnreliableFlow {
  public:
   GroupOutbox(const Sender& sender, const os::SocketAddress& group);
 
   // Requests must have must_copy. kDone, or kAgain when at least one member had no room, or kFailed
-  // with ENOSPC when shared memory had none for its queue.
+  // with ENOSPC when shared memory had none for its queue, or with link::kOtherAuthorization.
   link::Outcome send(const link::SendRequest& request) override;
   // Parts from members that are gone; the group itself is always there.
   link::PeerState check_peer(link::FlowSink& sink) override;
@@ -40,8 +41,8 @@ class GroupOutbox final : public link::UnreliableFlow {
   struct Member {
     os::SocketAddress address;
     std::unique_ptr<Outbox> box;
-    os::Time look_again{};    // not before that, when it was not there
-    bool lacks_room = false;  // shared memory does: that is why
+    os::Time look_again{};  // not before that, when it was not there
+    int loss = 0;           // why, if that is to be told: ENOSPC, link::kOtherAuthorization
   };
 
   void read_members();

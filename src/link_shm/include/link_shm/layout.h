@@ -23,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/authorization.h"
 #include "base/types.h"
 #include "link/flow.h"
 #include "link/service.h"
@@ -76,6 +77,11 @@ struct MailboxHeader {
   std::atomic<std::uint64_t> mad_order;  // that the next datagram has
   std::atomic<std::uint64_t> mads;       // MadCells that need a look; then `summary` has bit 0
   alignas(kCacheLine) std::atomic<std::uint64_t> woken[kSlots / 64];
+  // By the owner: the number of the endpoint's authorization key, which regions must have
+  // (memory::Through), and its hash, with the salt; zeros without a key.
+  std::uint32_t authorization;
+  std::byte authorization_salt[16];
+  AuthorizationHash authorization_hash;
 };
 
 // Says that a slot needs a look.

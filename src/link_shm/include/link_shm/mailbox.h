@@ -32,8 +32,9 @@ struct MailboxOptions {
   // The region table once more, as its users see it; without it no assisted access is carried out.
   std::shared_ptr<memory::RegionTableView> regions = nullptr;
   link::Service service = link::Service::kReliableDatagram;
-  ServedAccess served = {};  // what peers may do to regions through this endpoint
-  std::uint32_t number = 0;  // of this endpoint (memory::Through)
+  ServedAccess served = {};                  // what peers may do to regions through this endpoint
+  std::uint32_t number = 0;                  // of this endpoint (memory::Through)
+  AuthorizationPtr authorization = nullptr;  // its key
   // Called for each management datagram, within poll(); without it none is taken.
   MadSink on_mad = {};
   // Properties of flows: the address by which peers know the endpoint, the eager limit and the

@@ -20,7 +20,7 @@ class Outbox final : public link::Flow {
   // Claims a slot in the mailbox of the endpoint at `peer`. Errors: ENOENT when no living endpoint
   // of this user and of the sender's service has that address (it may come yet), EPERM when its
   // process may not be reached, EUSERS when kSlots peers send to it already, ENOSPC, EPROTO for
-  // another version.
+  // another version, link::kOtherAuthorization.
   static Result<std::unique_ptr<Outbox>> open(const Sender& sender, const os::SocketAddress& peer);
   ~Outbox() override;
 

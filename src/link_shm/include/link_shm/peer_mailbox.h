@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "base/authorization.h"
 #include "base/result.h"
 #include "link/service.h"
 #include "link_shm/geometry.h"
@@ -32,6 +33,7 @@ struct Sender {
   std::shared_ptr<memory::RegionTableView> own_regions = nullptr;
   // Of its slots. Messages with must_copy are not longer than max_eager() of it.
   Geometry geometry = kMessageGeometry;
+  AuthorizationPtr authorization = nullptr;  // the key of the endpoint
 };
 
 // The mailbox of an endpoint that lived when it was found, and whose process can be reached.
@@ -47,6 +49,8 @@ class PeerMailbox {
   MailboxHeader& header() const { return *memory_.at<MailboxHeader>(0); }
   const os::Mapping& memory() const { return memory_; }
   pid_t owner() const { return owner_; }
+  // Whether the endpoints have the same authorization key, or none.
+  bool has_key(const AuthorizationPtr& key) const;
   // Wakes the owner if it sleeps; call it after marking the cells or the slot in the header.
   void wake_owner(const os::Waker& waker) const;
 

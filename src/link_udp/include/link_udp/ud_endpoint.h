@@ -14,6 +14,7 @@
 #include "link/port_link.h"
 #include "roce/address_hash.h"
 #include "roce/packet_port.h"
+#include "roce/route.h"
 
 namespace weft::udp {
 
@@ -27,6 +28,7 @@ struct UdOptions {
   std::size_t most_sources = 4096;  // that it remembers; at least 1
   // Members of groups on this host receive what is sent here; false: another link serves them.
   bool loops_groups = true;
+  std::uint32_t queue_key = roce::kDatagramQueueKey;  // of all peers: packets with another one drop
 };
 
 // The UDP link of unreliable datagrams: UD SEND packets of RoCEv2, with 4 bytes of

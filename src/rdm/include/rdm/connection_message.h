@@ -21,6 +21,8 @@ Status check_connection_data(std::span<const std::byte> data);
 
 // Private data of a rejection: 2 bytes for the length, then that many bytes of the program.
 std::vector<std::byte> write_rejection(std::span<const std::byte> data);
+// The same of a rejection because of the requester's authorization key.
+std::vector<std::byte> write_other_authorization();
 // Those of the program in a REJ; `more` stands behind the MAD. Nothing when the length is wrong.
 std::vector<std::byte> read_rejection(std::span<const std::byte> data,
                                       std::span<const std::byte> more);

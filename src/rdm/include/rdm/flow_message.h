@@ -14,6 +14,7 @@
 #include <optional>
 #include <span>
 
+#include "base/authorization.h"
 #include "base/psn.h"
 #include "os/socket_address.h"
 #include "wire/cm_message.h"
@@ -36,6 +37,13 @@ struct Continued {
   std::uint32_t connection = 0;  // communication id of the responder, which the REP replaces
 };
 
+// Shows that the requester has the authorization key that the responder must have, too; zeros
+// without a key. No protection from a peer that has read a packet of another one.
+struct AuthorizationProof {
+  std::uint64_t nonce = 0;
+  AuthorizationHash hash{};  // of the nonce, the requester's QPN and the port that is asked
+};
+
 // REQ.
 struct FlowRequest {
   Introduction me;
@@ -43,6 +51,7 @@ struct FlowRequest {
   Continued continued = {};
   Psn first = {};                   // of a continued flow: the first packet of the new size
   os::SocketAddress listener = {};  // that is asked; empty where the packet's destination says it
+  AuthorizationProof proof = {};
 };
 
 // REP.
@@ -56,11 +65,18 @@ struct FlowEnd {
   // From the end that receives: all packets before that one have come, though the last
   // acknowledgement may be lost.
   std::optional<Psn> expected = {};
-  bool refuses = false;  // the endpoint goes on, but takes nothing more from this peer
+  bool refuses = false;    // the endpoint goes on, but takes nothing more from this peer
+  bool other_key = false;  // the reason: another authorization key
 };
 
 // The service id of reliable datagrams: "Weft", 1.
 inline constexpr std::uint64_t kFlowService = 0x5765'6674'0000'0001;
+
+// The proof of a requester `me` with that key, or none, that asks a port. The nonce is random.
+AuthorizationProof prove(const AuthorizationPtr& key, std::uint64_t nonce, const Introduction& me,
+                         std::uint16_t port);
+// Whether the requester has the same key as the responder, which was asked at that port.
+bool is_proven(const AuthorizationPtr& key, const FlowRequest& request, std::uint16_t port);
 
 // The messages that say it, but for what the connection manager fills in, and back: nothing for
 // messages that say none of these.

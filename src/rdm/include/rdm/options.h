@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "base/authorization.h"
 #include "base/budget.h"
 #include "base/options.h"
 #include "memory/access_guard.h"
@@ -36,9 +37,10 @@ struct RdmOptions {
   os::SocketAddress name;                            // of the endpoint, as peers know it
   DomainId domain;                                   // in which peers' keys are looked up
   std::shared_ptr<memory::RegionTableView> regions;  // of this process
-  ServedAccess served;        // what peers may do to them through the endpoint
-  std::uint32_t number = 0;   // of the endpoint (memory::Through)
-  bool counts_reads = false;  // peers' accesses are announced
+  ServedAccess served;                       // what peers may do to them through the endpoint
+  std::uint32_t number = 0;                  // of the endpoint (memory::Through)
+  AuthorizationPtr authorization = nullptr;  // the key that peers must have, or none
+  bool counts_reads = false;                 // peers' accesses are announced
   bool counts_writes = false;
   std::size_t eager_limit = kEagerLimit;  // larger messages are offered, see message.h
   bool takes_flows = true;  // peers may begin flows without a connection of their programs

@@ -9,6 +9,7 @@
 #include <functional>
 #include <span>
 
+#include "base/authorization.h"
 #include "base/result.h"
 #include "cm/agent.h"
 #include "link/connection.h"
@@ -47,9 +48,10 @@ class PortConnections final : cm::CmHost, cm::User {
   // Random numbers that are unpredictable for any peer.
   using RandomSource = std::function<std::uint64_t()>;
 
-  // `port` is the UDP port, `peer_timeout` that of cm::AgentOptions.
+  // `port` is the UDP port, `peer_timeout` that of cm::AgentOptions; `key` is the authorization key
+  // that peers must have, or none.
   PortConnections(std::uint16_t port, std::chrono::nanoseconds peer_timeout, RandomSource random,
-                  Stats& stats);
+                  Stats& stats, AuthorizationPtr key = nullptr);
   // The port has that link, which ends before this does. There is one at the first connection.
   void attach(cm::Carrier carrier, LinkConnections& link) {
     links_[static_cast<std::size_t>(carrier)] = &link;
@@ -58,6 +60,7 @@ class PortConnections final : cm::CmHost, cm::User {
   LinkConnections* link_by(cm::Carrier carrier) const {
     return links_[static_cast<std::size_t>(carrier)];
   }
+  const AuthorizationPtr& authorization() const { return authorization_; }
   // For users of single flows.
   cm::Agent& agent() { return agent_; }
 
@@ -68,7 +71,8 @@ class PortConnections final : cm::CmHost, cm::User {
                                          link::ConnectionUser& user);
   // Accepts a request that a listener of this host has received; on success the listener's port
   // must forward() it. Errors: as request(), ENOENT when its sender is gone, and EALREADY (within a
-  // host: ENOENT) when it is accepted already.
+  // host: ENOENT) when it is accepted already, link::kOtherAuthorization when the requester has
+  // another key: then it is rejected.
   Result<link::ConnectionNumber> accept(const link::ConnectionRequest& request,
                                         std::span<const std::byte> data,
                                         link::ConnectionUser& user);
@@ -103,10 +107,12 @@ class PortConnections final : cm::CmHost, cm::User {
   LinkConnections& any_of(cm::Carrier first, cm::Carrier second) const {
     return *(link_by(first) != nullptr ? link_by(first) : link_by(second));
   }
+  void refuse(const link::ConnectionRequest& request, std::span<const std::byte> data);
   os::Time now() const { return any_of(cm::Carrier::kPackets, cm::Carrier::kMailbox).now(); }
 
   const std::uint16_t port_;
   const RandomSource random_;
+  const AuthorizationPtr authorization_;
   cm::Agent agent_;
   std::array<LinkConnections*, cm::kCarriers> links_{};
   cm::ListenerId listener_ = 0;
