@@ -18,6 +18,8 @@ set(registrations "Registrations/*:BindingForRegistrations.*")
 set(bad_accesses "Accesses/*")
 # Sentences and warnings about refused accesses, over each link.
 set(explanations "Explained/*")
+# Keys of endpoints, connections and regions; one test runs the others in a process of its own.
+set(authorization "Authorization*:Keyed/*")
 set(crowds "ManyPeers*")
 set(datagrams "*Datagram*:Multicast.*:-DatagramLocalDescriptors.*")
 set(connections "Connecting.*:Connected.*:Connection*")
@@ -36,4 +38,4 @@ set(waiting "Idle/*:WaitingCost*")
 # Thousands of objects: tools/ci/soak.py runs them.
 set(long "ManyEndpoints/*")
 set(objects
-  "-${operations}:${matrix}:${matching}:${remote_access}:${crowds}:${datagrams}:${connections}:${threads}:${left_alone}:${waiting}:${long}:${named_contracts}:${local_descriptors}:${bad_accesses}:${hammer}:${explanations}")
+  "-${operations}:${matrix}:${matching}:${remote_access}:${crowds}:${datagrams}:${connections}:${threads}:${left_alone}:${waiting}:${long}:${named_contracts}:${local_descriptors}:${bad_accesses}:${hammer}:${explanations}:${authorization}")

@@ -526,23 +526,6 @@ TEST_F(Registration, UnderAKeyThatCannotBeIsRejected) {
   EXPECT_EQ(reg_as(domain.get(), 0x1'0000'0000), -FI_EKEYREJECTED);
 }
 
-TEST_F(Registration, WithAnAuthorizationKeyIsRefused) {
-  ASSERT_TRUE(domain_.ok());
-  iovec part{memory_.data(), memory_.size()};
-  fi_mr_attr attr{};
-  attr.mr_iov = &part;
-  attr.iov_count = 1;
-  attr.access = FI_REMOTE_READ;
-  attr.requested_key = Endpoint::next_key();
-  attr.auth_key_size = memory_.size();
-  attr.auth_key = memory_.data();
-  fid_mr* mr = nullptr;
-  EXPECT_EQ(fi_mr_regattr(domain_.get(), &attr, 0, &mr), -FI_EINVAL);
-  attr.auth_key_size = 0;
-  ASSERT_EQ(fi_mr_regattr(domain_.get(), &attr, 0, &mr), 0);
-  EXPECT_EQ(fi_close(&mr->fid), 0);
-}
-
 // Without FI_HMEM the field means nothing (fi_mr(3)).
 TEST_F(Registration, DoesNotHeedTheInterfaceOfDeviceMemory) {
   ASSERT_TRUE(domain_.ok());

@@ -59,7 +59,8 @@ int Connector::accept(std::span<const std::byte> data) {
     }
     request_->request.delayed = listener == nullptr;
     core_->peer().accept(request_->request, data);
-    if (state_ != ConnectorState::kEnded) decided = std::exchange(request_, std::nullopt);
+    if (state_ != ConnectorState::kEnded || rejected_)
+      decided = std::exchange(request_, std::nullopt);
     return 0;
   });
   if (decided && listener != nullptr) listener->forward(decided->number);
@@ -91,6 +92,7 @@ void Connector::connected(std::span<const std::byte> data) {
 // No peer will come any more: receives end.
 void Connector::failed(int error, std::span<const std::byte> data) {
   state_ = ConnectorState::kEnded;
+  rejected_ = error == EACCES;
   core_->peer().disconnect(error);
   fi_eq_err_entry entry{};
   entry.fid = &ep_;

@@ -62,6 +62,7 @@ class Connector final : messaging::ConnectionSink {
   std::optional<connect::Request> request_;
   std::optional<os::SocketAddress> peer_;
   ConnectorState state_ = ConnectorState::kIdle;
+  bool rejected_ = false;  // the request, for the requester's authorization key
 };
 
 }  // namespace weft::fabric

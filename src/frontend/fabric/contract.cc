@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "authorization.h"
 #include "c_enum.h"
 #include "completion_error.h"
 #include "negotiate.h"
@@ -52,7 +53,6 @@ constexpr Limit<fi_ep_attr> kEpLimits[] = {
     {"max_order_raw_size", &fi_ep_attr::max_order_raw_size, kMaxMessageSize},
     {"max_order_war_size", &fi_ep_attr::max_order_war_size, kMaxMessageSize},
     {"max_order_waw_size", &fi_ep_attr::max_order_waw_size, kMaxMessageSize},
-    {"endpoint auth_key_size", &fi_ep_attr::auth_key_size, 0},
 };
 
 static_assert(kConnectionData <= kMaxErrorData);  // of a rejection
@@ -65,7 +65,6 @@ constexpr Limit<fi_domain_attr> kDomainLimits[] = {
     {"max_ep_srx_ctx", &fi_domain_attr::max_ep_srx_ctx, kObjectCount},
     {"cntr_cnt", &fi_domain_attr::cntr_cnt, kObjectCount},
     {"max_err_data", &fi_domain_attr::max_err_data, kMaxErrorData},
-    {"domain auth_key_size", &fi_domain_attr::auth_key_size, 0},
 };
 
 template <class Attributes, std::size_t kCount>
@@ -168,6 +167,17 @@ Attributes or_nothing(const Attributes* attributes) {
   return attributes != nullptr ? *attributes : Attributes{};
 }
 
+// fi_endpoint(3): the size is 0 where no key is used.
+template <class Attributes>
+void settle_key(Talks& talks, std::uint32_t api_version, const Attributes& hints,
+                Attributes& result) {
+  if (!names_key(api_version, hints)) return;
+  result.auth_key_size = hints.auth_key_size;
+  result.auth_key = hints.auth_key;
+  const Status ok = check_key(hints.auth_key, hints.auth_key_size);
+  if (!ok) talks.settle(Result<int>(Error{FI_ENODATA, ok.error().message}));
+}
+
 // Without domain attributes an application says nothing about registration, and hears what is
 // required; without hints FI_LOCAL_MR is part of that.
 Result<int> mr_mode_for(std::uint32_t api_version, const fi_info* hints, int required) {
@@ -209,6 +219,8 @@ Result<Contract> agree_contract(std::uint32_t api_version, const fi_info* hints,
   const int required = mr_modes_for(terms, contract.caps);
   contract.domain = settle_domain(talks, offer, terms, mr_mode_for(api_version, hints, required),
                                   or_nothing(wish.domain_attr));
+  settle_key(talks, api_version, or_nothing(wish.domain_attr), contract.domain);
+  settle_key(talks, api_version, or_nothing(wish.ep_attr), contract.ep);
   if (talks.refusal()) return refusal_under(terms, talks);
   const bool named = (contract.domain.mr_mode & (FI_MR_BASIC | FI_MR_SCALABLE)) != 0;
   if (named && (required & FI_MR_LOCAL) != 0) contract.mode = FI_LOCAL_MR;

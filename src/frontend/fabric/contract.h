@@ -12,7 +12,8 @@
 
 namespace weft::fabric {
 
-// The agreed attributes, complete except for names and addresses. No pointer in it is set.
+// The agreed attributes, complete except for names and addresses. No pointer in it is set, but
+// those to the authorization keys of the hints.
 struct Contract {
   std::uint64_t caps = 0;
   std::uint64_t mode = 0;  // FI_LOCAL_MR, where mr_mode is a name that does not say FI_MR_LOCAL

@@ -3,6 +3,7 @@
 #include "domain.h"
 
 #include "atomic_query.h"
+#include "authorization.h"
 #include "boundary.h"
 #include "c_enum.h"
 #include "contract.h"
@@ -170,6 +171,7 @@ Instance instance_of(Fabric& fabric, const fi_info& info, Domain& domain) {
   instance.attributes.domain = nullptr;
   instance.attributes.name = nullptr;
   instance.attributes.auth_key = nullptr;
+  instance.attributes.auth_key_size = 0;
   return instance;
 }
 
@@ -223,6 +225,11 @@ int Domain::open(Fabric& fabric, const fi_info& info, fid_domain** domain, void*
     log_warning(FI_LOG_DOMAIN, "cannot open the device: {}", device.error().message);
     return fabric_status(device.error());
   }
+  auto key = authorization_in(*info.domain_attr, fabric.requested_api(), *device.value(), nullptr);
+  if (!key) {
+    log_warning(FI_LOG_DOMAIN, "cannot open the domain: {}", key.error().message);
+    return fabric_status(key.error());
+  }
   std::shared_ptr<device::ProgressThread> progress_thread;
   if (is_automatic(info) || options.links.udp) {
     auto thread = device::ProgressThread::get();
@@ -235,8 +242,11 @@ int Domain::open(Fabric& fabric, const fi_info& info, fid_domain** domain, void*
   }
   auto descriptors = descriptors_for(terms_of(options), *device.value());
   if (!descriptors) return fabric_status(descriptors.error());
-  *domain = new Domain(fabric, info, std::move(device).value(), std::move(progress_thread),
-                       std::move(descriptors).value(), context);
+  auto* const created =
+      new Domain(fabric, info, std::move(device).value(), std::move(progress_thread),
+                 std::move(descriptors).value(), context);
+  created->authorization_ = std::move(key).value();
+  *domain = created;
   return 0;
 }
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/authorization.h"
 #include "base/options.h"
 #include "base/usable.h"
 #include "device/device.h"
@@ -55,7 +56,8 @@ class Domain : public ChildObject<Domain, fid_domain, Fabric>, public Usable {
 
   // Opens the device for this domain. Errors: those of device::Device::get() and
   // device::ProgressThread::get().
-  // -FI_EINVAL for attributes that fi_getinfo(3) never answers.
+  // -FI_EINVAL for attributes that fi_getinfo(3) never answers, -FI_ENOSPC as
+  // Authorizations::take().
   static int open(Fabric& fabric, const fi_info& info, fid_domain** domain, void* context);
 
   // fi_domain_bind(3) of the event queue for what is opened here and has none of its own; with the
@@ -109,6 +111,8 @@ class Domain : public ChildObject<Domain, fid_domain, Fabric>, public Usable {
   const TransferRules* transfer_rules() const { return rules_ ? &*rules_ : nullptr; }
   // A place for a region among the mr_cnt of the domain; null when all are taken.
   RegionPlace take_place();
+  // The authorization key of its endpoints and regions that have none of their own, or null.
+  const AuthorizationPtr& authorization() const { return authorization_; }
   // What it asks of registrations.
   const RegistrationMode& registration() const { return registration_; }
   std::uint32_t api_version() const { return api_version_; }
@@ -126,6 +130,7 @@ class Domain : public ChildObject<Domain, fid_domain, Fabric>, public Usable {
   const std::shared_ptr<device::Device> device_;
   const std::shared_ptr<device::ProgressThread> progress_thread_;
   const DomainId id_;
+  AuthorizationPtr authorization_;  // since open()
   const std::unique_ptr<LocalDescriptors> local_descriptors_;
   std::atomic<std::size_t> regions_{0};
   BiasedLock biased_lock_;

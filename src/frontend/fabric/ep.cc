@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <new>
 
+#include "authorization.h"
 #include "base/path_mtu.h"
 #include "boundary.h"
 #include "c_enum.h"
@@ -42,8 +43,9 @@ std::size_t path_mtu_at(const os::SocketAddress& own) {
 }
 
 template <class Attributes>
-std::size_t size_of(const Attributes* attributes, std::size_t usual) {
-  return attributes != nullptr && attributes->size != 0 ? attributes->size : usual;
+std::uint32_t size_of(const Attributes* attributes, std::size_t usual) {
+  const bool chosen = attributes != nullptr && attributes->size != 0;
+  return static_cast<std::uint32_t>(chosen ? attributes->size : usual);
 }
 
 // That of the transmit context, else the domain's (fi_domain(3)), as it is in the IP header.
@@ -131,9 +133,16 @@ int Ep::open(Domain& domain, const fi_info& info, fid_ep** ep, void* context) {
   }
   const bool connected = offer->type == FI_EP_MSG;
   if (!connected && info.handle != nullptr) return -FI_EINVAL;
+  auto key = authorization_in(*info.ep_attr, domain.api_version(), *domain.device(),
+                              domain.authorization());
+  if (!key) {
+    log_warning(FI_LOG_EP_CTRL, "cannot open the endpoint: {}", key.error().message);
+    return fabric_status(key.error());
+  }
   Beginning beginning;
   if (const int wrong = begin(domain, info, beginning)) return wrong;
   std::unique_ptr<Ep> created(new Ep(domain, info, *offer, std::move(*beginning.port), context));
+  created->authorization_ = std::move(key).value();
   if (connected) {
     created->keeps_port_ = beginning.chosen;
     if (beginning.request) created->listener_ = beginning.listener;
@@ -353,6 +362,7 @@ messaging::EndpointSetup Ep::setup() {
   setup.domain = domain_.id();
   setup.served = served();
   setup.number = number_;
+  setup.authorization = authorization_;
   setup.locking = domain_.locking();
   setup.count_remote_reads = setup.bindings.counter(CounterEvent::kRemoteRead) != nullptr;
   setup.count_remote_writes = setup.bindings.counter(CounterEvent::kRemoteWrite) != nullptr;
@@ -417,7 +427,8 @@ void Ep::remove_alias(Handle& alias) {
 }
 
 std::size_t Ep::tx_size_left() const {
-  return bound_.tx_cq == nullptr ? tx_size_ : std::min(tx_size_, bound_.tx_cq->queue().room());
+  return bound_.tx_cq == nullptr ? tx_size_
+                                 : std::min<std::size_t>(tx_size_, bound_.tx_cq->queue().room());
 }
 
 os::SocketAddress Ep::name() const {

@@ -117,17 +117,19 @@ class Ep : public Handle, public Usable {
   Result<std::unique_ptr<messaging::Endpoint>> open_core();
 
   const std::uint32_t number_;
-  const std::size_t tx_size_;
-  const std::size_t rx_size_;
+  // At most kLargestQueueSize; there are many endpoints.
+  const std::uint32_t tx_size_;
+  const std::uint32_t rx_size_;
   const std::uint8_t traffic_class_;
   const bool shares_tx_;
   const bool shares_rx_;
+  bool keeps_port_ = false;  // the program has chosen the port
   std::atomic<std::size_t> min_multi_receive_here_{kMinMultiReceive};
   mutable std::mutex control_;  // of bind(), enable() and rename(), and of what those set
   std::vector<Use> uses_;
   os::SocketAddress host_;                     // its address, without a port
   std::optional<os::UdpPort> port_;            // none for an endpoint that shares that of others
-  bool keeps_port_ = false;                    // the program has chosen that port
+  AuthorizationPtr authorization_;             // its key, or the domain's; null: none
   std::optional<os::SocketAddress> listener_;  // of the request that it was opened for
   BoundObjects bound_;
   std::mutex aliases_lock_;

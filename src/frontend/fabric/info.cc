@@ -147,13 +147,15 @@ bool is_hinted(const fi_info* hints, const TypeOffer& offer) {
 
 // Memory that fi_freeinfo() gives back with free(3).
 // Writes only what this file knows of each structure: later libraries have longer ones.
-void write_contract(const Contract& contract, fi_info& info) {
+bool write_contract(const Contract& contract, fi_info& info) {
   info.caps = contract.caps;
   info.mode = contract.mode;
   *info.tx_attr = contract.tx;
   *info.rx_attr = contract.rx;
   *info.ep_attr = contract.ep;
   *info.domain_attr = contract.domain;
+  const bool domain_key = own_key(*info.domain_attr);
+  return own_key(*info.ep_attr) && domain_key;
 }
 
 bool write_addresses(const AddressPair& pair, fi_info& info) {
@@ -177,7 +179,7 @@ InfoList make_info(const Contract& contract, const AddressPair& pair, const Name
                    fid_t handle) {
   InfoList info(fi_allocinfo());
   if (!info) return nullptr;
-  write_contract(contract, *info);
+  if (!write_contract(contract, *info)) return nullptr;
   if (contract.ep.type == FI_EP_MSG) info->handle = handle;
   if (!write_addresses(pair, *info) || !write_names(pair, named, *info)) return nullptr;
   return info;

@@ -8,14 +8,18 @@
 #include <memory>
 #include <string>
 
+#include "authorization.h"
 #include "base/result.h"
 #include "params.h"
 
 namespace weft::fabric {
 
-// Frees a whole list, as its receiver would.
+// Frees a whole list, as its receiver would, and leaves no authorization key in memory.
 struct FreeInfo {
-  void operator()(fi_info* info) const { fi_freeinfo(info); }
+  void operator()(fi_info* info) const {
+    wipe_keys(info);
+    fi_freeinfo(info);
+  }
 };
 using InfoList = std::unique_ptr<fi_info, FreeInfo>;
 

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "authorization.h"
 #include "boundary.h"
 #include "domain.h"
 #include "log.h"
@@ -25,8 +26,6 @@ constexpr std::uint64_t kIgnoredAccess =
     FI_HMEM | FI_VARIABLE_MSG | FI_RMA_PMEM | FI_SOURCE_ERR | FI_LOCAL_COMM | FI_REMOTE_COMM |
     FI_SHARED_AV | FI_RMA_EVENT | FI_SOURCE | FI_NAMED_RX_CTX | FI_DIRECTED_RECV;
 
-constexpr std::uint32_t kFirstApiWithAuthKeys = FI_VERSION(1, 5);
-
 // The structure may be as short as the API version that the program was compiled for had it: auth
 // keys came with 1.5, `iface` and `device` later, and they mean something with FI_HMEM only, which
 // is not offered.
@@ -45,11 +44,6 @@ int check(const Domain& domain, const fi_mr_attr& attributes, const RegionWish& 
                 domain.registration().largest_key);
     return -FI_EKEYREJECTED;
   }
-  if (domain.api_version() >= kFirstApiWithAuthKeys && attributes.auth_key_size != 0) {
-    log_warning(FI_LOG_MR, "auth_key_size {}: authorization keys are not offered",
-                attributes.auth_key_size);
-    return -FI_EINVAL;
-  }
   return check_ranges(domain, wish) ? 0 : -FI_EINVAL;
 }
 
@@ -66,12 +60,18 @@ void register_later(EventQueue& eq, MemoryRegion& region, const RegionWish& wish
 
 int register_region(Domain& domain, const fi_mr_attr& attributes, std::uint64_t flags,
                     fid_mr** mr) {
-  const RegionWish wish{
-      {reinterpret_cast<const LocalRange*>(attributes.mr_iov), attributes.iov_count},
-      attributes.access,
-      attributes.requested_key,
-      flags};
+  RegionWish wish{{reinterpret_cast<const LocalRange*>(attributes.mr_iov), attributes.iov_count},
+                  attributes.access,
+                  attributes.requested_key,
+                  flags};
   if (const int wrong = check(domain, attributes, wish)) return wrong;
+  auto key =
+      authorization_in(attributes, domain.api_version(), *domain.device(), domain.authorization());
+  if (!key) {
+    log_warning(FI_LOG_MR, "cannot register: {}", key.error().message);
+    return fabric_status(key.error());
+  }
+  wish.authorization = std::move(key).value();
   auto region = std::make_unique<MemoryRegion>(domain, wish, attributes.context);
   EventQueue* const eq = domain.registration_eq();
   if (eq == nullptr) {

@@ -64,6 +64,7 @@ memory::RegionAttributes wanted_region(const Domain& domain, const RegionWish& w
   wanted.rest = wish.segments.subspan(1);
   wanted.start = mode.virtual_addresses ? wanted.base : 0;
   wanted.key = RegionKey{wish.requested_key};
+  wanted.authorization = number_of(wish.authorization);
   wanted.disabled = mode.refreshed || wish.starts_disabled(mode);
   return wanted;
 }
@@ -124,6 +125,7 @@ Result<Registered> register_memory(Domain& domain, const RegionWish& wish) {
   memory::RegionAttributes wanted = wanted_region(domain, wish);
   Registered made;
   made.base_address = wanted.start;
+  made.authorization = wish.authorization;
   auto descriptor = describe_segments(domain, wish);
   if (!descriptor) return refusal(wanted, descriptor.error());
   made.descriptor = std::move(descriptor).value();

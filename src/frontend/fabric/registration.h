@@ -30,6 +30,7 @@ struct RegionWish {
   std::uint64_t access = 0;
   std::uint64_t requested_key = 0;
   std::uint64_t flags = 0;
+  AuthorizationPtr authorization{};  // the key that peers must have, or null
 
   // A region that no peer may access needs no key, and no place in the table.
   bool is_exposed() const { return (access & (FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0; }
@@ -80,6 +81,7 @@ class PeersKey {
 struct Registered {
   std::uint64_t base_address = 0;               // the remote address of its first byte
   std::optional<PeersKey> peers_key;            // none where no peer may access it
+  AuthorizationPtr authorization;               // the region's, whose number the table has
   std::unique_ptr<LocalDescriptor> descriptor;  // null without FI_MR_LOCAL
 };
 

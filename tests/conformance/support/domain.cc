@@ -35,6 +35,12 @@ bool contract_lists(const char* bit) {
          std::string::npos;
 }
 
+std::string authorization_key(int number) {
+  std::string key = "authorization key " + std::to_string(number) + " ";
+  for (char c = 'A'; key.size() < 64; c = static_cast<char>((c - 'A' + 7) % 26 + 'A')) key += c;
+  return key;
+}
+
 Options datagrams() {
   Options options;
   options.type = FI_EP_DGRAM;
@@ -60,6 +66,8 @@ Info make_hints(const Options& options) {
   hints->tx_attr->op_flags = options.tx_flags;
   hints->tx_attr->msg_order = options.order;
   hints->rx_attr->msg_order = options.order;
+  set_key(*hints->domain_attr, options.domain_key);
+  set_key(*hints->ep_attr, options.endpoint_key);
   return hints;
 }
 

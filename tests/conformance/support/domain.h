@@ -2,6 +2,8 @@
 // What does a test ask of the provider, and how are fabric and domain opened?
 #pragma once
 
+#include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <string>
 
@@ -62,7 +64,23 @@ struct Options {
   bool left_alone = false;
   // A peer process shares no files with this one: it is reached over the network.
   bool far = false;
+  // Authorization keys of the domain and of the endpoint, by numbers; 0: none.
+  int domain_key = 0;
+  int endpoint_key = 0;
 };
+
+// The key of such a number: 64 bytes that occur nowhere else.
+std::string authorization_key(int number);
+// Gives attributes their own copy of it, which fi_freeinfo(3) frees.
+template <class Attributes>
+void set_key(Attributes& attributes, int number) {
+  if (number == 0) return;
+  const std::string key = authorization_key(number);
+  std::free(attributes.auth_key);
+  attributes.auth_key = static_cast<std::uint8_t*>(std::malloc(key.size()));
+  std::memcpy(attributes.auth_key, key.data(), key.size());
+  attributes.auth_key_size = key.size();
+}
 
 // The usual options, with completion queues that are waited for in this way.
 inline Options waiting(fi_wait_obj object) {
