@@ -57,9 +57,8 @@ Outcome DirectAccess::pin(Access served, Access need, std::span<const RemoteRang
       return Outcome::failed(slot_.owner().holds_lock() ? attached.error().code : ECONNRESET);
     }
   }
-  const memory::Grant grant =
-      table_->check_and_pin({domain_, served, endpoint_, authorization_}, need, ranges,
-                            element != 0 ? element : 1);
+  const memory::Grant grant = table_->check_and_pin({domain_, served, endpoint_, authorization_},
+                                                    need, ranges, element != 0 ? element : 1);
   if (grant.ok()) {
     targets = grant.segments;
     // A cell to tell of it, and one more that OneSided counts on.

@@ -31,6 +31,7 @@ std::string rule_of(const RefusedAccess& refused) {
 }  // namespace
 
 std::string explain(const RefusedAccess& refused, const char* key_name, const char* operation) {
+  if (refused.ranges == 0) return operation + rule_of(refused);
   const RemoteRange& range = refused.range;
   char text[160];
   std::snprintf(text, sizeof text, "%s 0x%" PRIx64 ": %s of %" PRIu64 " bytes at 0x%" PRIx64,

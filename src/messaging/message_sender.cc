@@ -80,7 +80,7 @@ void MessageSender::push(void* context, std::uint64_t flags, int error,
 
 int MessageSender::fail(const Report& report, std::uint64_t flags, CounterEvent event, int error,
                         const RefusedAccess* refused) {
-  RefusedAccess of_flow;
+  RefusedAccess of_flow{.ranges = 0};
   if (error == link::kOtherAuthorization) [[unlikely]] {
     name_refusal(error, of_flow.reason);
     refused = &of_flow;

@@ -79,9 +79,9 @@ class PeersKey {
 
 // A region of the domain, as long as its key and its descriptor live.
 struct Registered {
+  AuthorizationPtr authorization;               // of which the table has the number
   std::uint64_t base_address = 0;               // the remote address of its first byte
   std::optional<PeersKey> peers_key;            // none where no peer may access it
-  AuthorizationPtr authorization;               // the region's, whose number the table has
   std::unique_ptr<LocalDescriptor> descriptor;  // null without FI_MR_LOCAL
 };
 

@@ -12,8 +12,8 @@ namespace weft {
 // Which access, and which region it missed. Texts: memory/explanation.h.
 struct RefusedAccess {
   int reason = 0;  // a memory::AccessError, of a local buffer with memory::kLocalRefusal; 0: none
-  // How many ranges the operation has; if several, which of them was refused is not known, and
-  // `range` is the first.
+  // How many ranges the operation has: none of a message; if several, which of them was refused is
+  // not known, and `range` is the first.
   std::uint32_t ranges = 1;
   RemoteRange range = {};  // or the local buffer, with its descriptor as the key
   bool region_known = false;
