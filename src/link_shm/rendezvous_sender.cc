@@ -18,6 +18,7 @@ bool RendezvousSender::obtain() {
   const Geometry& geometry = slot_.geometry();
   if (first == geometry.rendezvous_records) return false;
   if (!slot_.memory().back_rendezvous_block(first)) return false;
+  if (copier_ == nullptr) copier_ = std::make_unique<ChunkCopier>(Side::kSender);
   records_ = slot_.memory().rendezvous_records();
   pending_.resize(first + geometry.rendezvous_block());
   for (std::uint32_t i = geometry.rendezvous_block(); i-- > 0;) free_.push_back(first + i);
@@ -55,7 +56,7 @@ void RendezvousSender::progress(RingWriter& ring, link::FlowSink& sink) {
       ++i;
     }
   }
-  copier_.flush();
+  if (copier_ != nullptr) copier_->flush();
 }
 
 // True when the rendezvous is free again.
@@ -80,7 +81,7 @@ void RendezvousSender::help_copying(std::uint32_t number) {
   LocalRange theirs[link::kMaxLinkSges];
   const auto count = read_description(shared, Side::kReceiver, theirs);
   if (length > mine.length || !count) return;  // nonsense: the peer copies alone
-  copier_.add_rest({&shared, &slot_.owner(), length, {mine.sges, mine.count}, {theirs, *count}});
+  copier_->add_rest({&shared, &slot_.owner(), length, {mine.sges, mine.count}, {theirs, *count}});
 }
 
 void RendezvousSender::report(std::uint32_t number, int error, link::FlowSink& sink) {
@@ -130,7 +131,7 @@ void RendezvousSender::part_from(std::uint32_t number, os::Time end) {
   while (shared.state.load(std::memory_order_acquire) == RendezvousState::kMatched &&
          slot_.file().holder(0) && std::chrono::steady_clock::now() < end) {
     help_copying(number);
-    copier_.flush();
+    copier_->flush();
     if (all_copied(shared, std::min(read_once(shared.matched_length), pending_[number].length)))
       return;
     std::this_thread::yield();

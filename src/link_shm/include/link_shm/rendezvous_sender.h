@@ -2,6 +2,7 @@
 // How does a sender see its large and its acknowledged messages to their end?
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "link/flow.h"
@@ -62,7 +63,7 @@ class RendezvousSender {
   std::vector<Pending> pending_;       // by number of rendezvous, as far as they have memory
   std::vector<std::uint32_t> active_;  // numbers of those in use
   std::vector<std::uint32_t> free_;
-  ChunkCopier copier_{Side::kSender};
+  std::unique_ptr<ChunkCopier> copier_;  // 2 KiB; null before any rendezvous has memory
 };
 
 }  // namespace weft::shm
