@@ -80,11 +80,6 @@ void MessageSender::push(void* context, std::uint64_t flags, int error,
 
 int MessageSender::fail(const Report& report, std::uint64_t flags, CounterEvent event, int error,
                         const RefusedAccess* refused) {
-  RefusedAccess of_flow{.ranges = 0};
-  if (error == link::kOtherAuthorization) [[unlikely]] {
-    name_refusal(error, of_flow.reason);
-    refused = &of_flow;
-  }
   if (refused != nullptr) log(flags, *refused);
   if (report.silent()) return error;
   if (report.reports_failure()) push(report.context, flags, error, refused);
@@ -93,9 +88,17 @@ int MessageSender::fail(const Report& report, std::uint64_t flags, CounterEvent 
 }
 
 template <class Call>
+int MessageSender::fail(const Call& call, int error) {
+  RefusedAccess refused = refused_of(0, ranges_of(call));
+  name_refusal(error, refused.reason);
+  return fail(call.report, flags_of(call), event_of(call), error,
+              refused.reason != 0 ? &refused : nullptr);
+}
+
+template <class Call>
 void MessageSender::abandon(const Call& call, int error) {
   const Section section(lock_);
-  fail(call.report, flags_of(call), event_of(call), error);
+  fail(call, error);
 }
 
 template void MessageSender::abandon(const SendCall& call, int error);
@@ -117,7 +120,7 @@ template <class Call>
 [[gnu::cold, gnu::noinline]] int MessageSender::fail_at_once(const Call& call,
                                                              const link::Flow& flow,
                                                              const link::Outcome& outcome) {
-  if (outcome.detail == 0) return fail(call.report, flags_of(call), event_of(call), outcome.error);
+  if (outcome.detail == 0) return fail(call, outcome.error);
   const RefusedAccess refused = flow.refused(outcome.detail, ranges_of(call));
   return fail(call.report, flags_of(call), event_of(call), outcome.error, &refused);
 }
@@ -130,7 +133,7 @@ inline link::Flow* MessageSender::flow_for(const Call& call, int& status) {
   link::Flow* flow = flows_.find(call.peer, status);
   if (flow == nullptr) {
     if (!is_answer(status)) {
-      status = fail(call.report, flags_of(call), event_of(call), status);
+      status = fail(call, status);
     }
     return nullptr;
   }
@@ -170,10 +173,9 @@ inline int MessageSender::start(link::Flow* flow, Call& call, Start begin) {
   pending.report = call.report.wanted();
   pending.counter = use_of(call.report.counter());
   pending.live = true;
-  if (const auto ranges = ranges_of(call); !ranges.empty()) {
-    pending.ranges = static_cast<std::uint8_t>(ranges.size());
-    pending.first = ranges[0];
-  }
+  const std::span<const RemoteRange> ranges = ranges_of(call);
+  pending.ranges = static_cast<std::uint8_t>(ranges.size());
+  if (!ranges.empty()) pending.first = ranges[0];
   flows_.add_busy(*flow);
   if (sleepers_.count() > 0) wait_for_end(*flow);
   return 0;

@@ -51,6 +51,9 @@ class MessageSender final : public link::FlowSink {
   // A refused access says what it was: `refused`, if that is not null, which is logged, too.
   int fail(const Report& report, std::uint64_t flags, CounterEvent event, int error,
            const RefusedAccess* refused = nullptr);
+  // The same for a call; an error of its flow may be a refusal.
+  template <class Call>
+  int fail(const Call& call, int error);
   // What sends are reported with that end because their flow is given up: ECONNRESET, if not this.
   void report_losses_as(int error) { loss_ = error; }
 
