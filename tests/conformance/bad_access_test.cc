@@ -115,6 +115,22 @@ class BadAccess : public testing::TestWithParam<BadPoint>, protected OwnRegions 
     EXPECT_TRUE(required(FI_MR_RMA_EVENT));
     return {key_at_peer(reg_pages(kFirst, kCount, kBoth, FI_RMA_EVENT)), address(0)};
   }
+  // No endpoint has the region's authorization key.
+  Aim other_authorization() {
+    std::string secret = authorization_key(1);
+    const iovec pages{page(kFirst), kCount * page_size()};
+    fi_mr_attr attributes{};
+    attributes.mr_iov = &pages;
+    attributes.iov_count = 1;
+    attributes.access = kBoth;
+    attributes.requested_key = Endpoint::next_key();
+    attributes.auth_key = reinterpret_cast<std::uint8_t*>(secret.data());
+    attributes.auth_key_size = secret.size();
+    regions_.push_back(open_fid<fid_mr>(
+        [&](fid_mr** out) { return fi_mr_regattr(domain(), &attributes, 0, out); }));
+    make_ready(regions_.back().get());
+    return {key_at_peer(regions_.back().get()), address(0)};
+  }
   // This access and those below begin 8 bytes before the bad page.
   Aim not_refreshed() {
     EXPECT_TRUE(required(FI_MR_MMU_NOTIFY));
@@ -290,6 +306,7 @@ constexpr Row kRows[] = {
     {"OtherEndpoint", FI_EACCES, kOtherEndpoint, "endpoint", &BadAccess::other_endpoint},
     {"NotRefreshed", FI_EACCES, kNotRefreshed, "mmu_notify", &BadAccess::not_refreshed},
     {"NotMapped", FI_EACCES, kRefusals + 32, "raw", &BadAccess::not_mapped},
+    {"OtherAuthorization", FI_EACCES, kRefusals + 12, nullptr, &BadAccess::other_authorization},
     {"Hole", FI_EFAULT, EFAULT, nullptr, &BadAccess::hole},
     {"ReadOnlyPage", FI_EFAULT, EFAULT, nullptr, &BadAccess::read_only_page},
 };
