@@ -358,7 +358,11 @@ const char* name_of(Access need) {
 RefusedAccess AccessGuard::refused(AccessError error, std::span<const RemoteRange> ranges) const {
   RefusedAccess refused;
   refused.reason = static_cast<int>(error);
-  refused.range = ranges[std::min<std::size_t>(culprit_, ranges.size() - 1)];
+  if (ranges.empty()) {
+    refused.ranges = 0;
+  } else {
+    refused.range = ranges[std::min<std::size_t>(culprit_, ranges.size() - 1)];
+  }
   refused.region_known = error != AccessError::kUnknownKey && error != AccessError::kTooMany &&
                          error != AccessError::kNotServed;
   if (!refused.region_known) return refused;

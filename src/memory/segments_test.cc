@@ -81,6 +81,14 @@ class SegmentsTest : public testing::Test {
   std::unique_ptr<OwnMemory> own_;
 };
 
+TEST_F(SegmentsTest, ARefusalOfNoRangesNamesNone) {
+  const Grant grant = guard_->check_and_pin({kDomain, Access::kNone}, Access::kRemoteRead, {});
+  ASSERT_EQ(grant.error, AccessError::kNotServed);
+  const RefusedAccess refused = guard_->refused(grant.error, {});
+  EXPECT_EQ(refused.ranges, 0u);
+  EXPECT_EQ(refused.range.length, 0u);
+}
+
 TEST_F(SegmentsTest, EveryRangeOfARegionIsWhereItsSegmentsAre) {
   for (const std::vector<std::size_t>& lengths :
        {std::vector<std::size_t>{5}, {5, 1}, {1, 0, 4, 7}, {0, 3, 0}, {1, 2, 3, 4, 5, 6, 7, 8}}) {

@@ -49,8 +49,8 @@ void expect_explained(fid_cq* cq, const fi_cq_err_entry& entry, bool old) {
   const std::string text = static_cast<const char*>(entry.err_data);
   EXPECT_EQ(entry.err_data_size, old ? 0 : text.size() + 1);
   // An operation whose endpoint may not reach its peer at all is named itself.
-  const bool names = text.starts_with("key 0x") || text.starts_with("descriptor 0x") ||
-                     text.starts_with("send: ");
+  const bool names =
+      text.starts_with("key 0x") || text.starts_with("descriptor 0x") || text.starts_with("send: ");
   EXPECT_TRUE(names) << text;
   EXPECT_EQ(text, fi_cq_strerror(cq, entry.prov_errno, entry.err_data, nullptr, 0));
   const char* const rule = fi_cq_strerror(cq, entry.prov_errno, nullptr, nullptr, 0);
