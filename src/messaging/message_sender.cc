@@ -118,10 +118,10 @@ template int MessageSender::refuse(const AtomicCall& call, const RefusedAccess& 
 
 template <class Call>
 [[gnu::cold, gnu::noinline]] int MessageSender::fail_at_once(const Call& call,
-                                                             const link::Flow& flow,
+                                                             const link::Flow* flow,
                                                              const link::Outcome& outcome) {
   if (outcome.detail == 0) return fail(call, outcome.error);
-  const RefusedAccess refused = flow.refused(outcome.detail, ranges_of(call));
+  const RefusedAccess refused = flow->refused(outcome.detail, ranges_of(call));
   return fail(call.report, flags_of(call), event_of(call), outcome.error, &refused);
 }
 
@@ -164,7 +164,7 @@ inline int MessageSender::start(link::Flow* flow, Call& call, Start begin) {
     complete(call.report, flags_of(call), event_of(call));
     return 0;
   }
-  if (outcome.state == link::Outcome::State::kFailed) return fail_at_once(call, *flow, outcome);
+  if (outcome.state == link::Outcome::State::kFailed) return fail_at_once(call, flow, outcome);
   if (outcome.state != link::Outcome::State::kPending) return kPollThenAgain;  // no room now
   PendingOperation& pending = *std::exchange(next_pending_, nullptr);
   pending.context = call.report.context;

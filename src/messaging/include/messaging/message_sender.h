@@ -79,7 +79,7 @@ class MessageSender final : public link::FlowSink {
   [[gnu::always_inline]] int start(link::Flow* flow, Call& call, Start begin);
   void wait_for_end(link::Flow& flow);
   template <class Call>
-  int fail_at_once(const Call& call, const link::Flow& flow, const link::Outcome& outcome);
+  int fail_at_once(const Call& call, const link::Flow* flow, const link::Outcome& outcome);
   void end_refused(const PendingOperation& pending, int error, int reason, bool reports);
   void log(std::uint64_t flags, const RefusedAccess& refused);
   void push(void* context, std::uint64_t flags, int error, const RefusedAccess* refused = nullptr);
