@@ -209,9 +209,10 @@ void Requester::take_refusal(const wire::Packet& response, std::uint8_t code, Ti
   work->ended = true;
   work->status = status;
   work->detail = detail_of(code, settings_.selective);
-  if (alone && (response.message_number & kReadLostByRule) != 0) {
+  constexpr std::uint32_t kRule = 0xF;
+  if (alone && (response.message_number & ~kRule) == kReadLostByRule) {
     work->status = CompletionStatus::kRemoteAccess;
-    work->detail = static_cast<std::uint8_t>(response.message_number & 0xF);
+    work->detail = static_cast<std::uint8_t>(response.message_number & kRule);
   }
   if (!datagrams) return fail(CompletionStatus::kFlushed);
   if (alone) return settle();

@@ -265,6 +265,16 @@ TEST(FailingRequester, OfDatagramsHearsWhichRuleForbidsTheRestOfARead) {
   EXPECT_EQ(sender.sends(), "") << "the numbers go on";
 }
 
+// Any other number of a message, however large, says that the memory has gone.
+TEST(FailingRequester, OfDatagramsTakesNoMessageNumberForARule) {
+  Sender sender(datagrams());
+  sender.post(WorkKind::kRead, 300);
+  sender.packets();
+  sender.answer(Operation::kReadResponseFirst, 0, kMtu);
+  sender.nak(Nak::kRemoteOperational, 1, kReadLostByRule | 0x12349);
+  EXPECT_EQ(sender.ended_now(), "0 operational");
+}
+
 // The peer waits for the request of the second part, which got lost.
 TEST(FailingRequester, OfDatagramsGoesOnWithThePartsOfALostRead) {
   Sender sender(datagrams());

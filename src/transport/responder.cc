@@ -258,7 +258,8 @@ std::size_t Responder::write_lost_read(const AnswerQueue::Written& lost, std::sp
     return write_status(settings_, lost.psn, refusal_, message_number_, out);
   }
   const bool by_rule = lost.verdict.kind == RequestVerdict::Kind::kAccess;
-  const std::uint32_t number = by_rule ? kReadLostByRule | lost.verdict.detail : message_number_;
+  const std::uint32_t number =
+      by_rule ? kReadLostByRule | lost.verdict.detail : message_number_ & ~kReadLostByRule;
   const auto code = static_cast<std::uint8_t>(Nak::kRemoteOperational);
   return write_status(settings_, lost.psn, kSyndromeNak | code, number, out);
 }
