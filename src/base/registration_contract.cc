@@ -30,42 +30,22 @@ constexpr std::uint32_t kMap = kDemandVirtualAddresses | kDemandAllocated | kDem
 
 struct ContractRow {
   std::string_view name;
-  std::uint32_t demands;
-  std::size_t key_size;
-  std::size_t segments;
-  std::size_t regions;
-  std::size_t inject_size;
-  std::size_t message_size;
-  ProgressModel control;
-  ProgressModel data;
+  ContractTerms terms;
 };
 
 using enum ProgressModel;
 
 // The sources of the numbers: docs/design/contracts.md.
 constexpr ContractRow kContracts[] = {
-    {"default", 0, 0, 0, 0, 0, 0, kChosen, kChosen},
-    {"map", kMap, 0, 0, 0, 0, 0, kChosen, kChosen},
-    {"verbs", kMap | kDemandLocal, 4, 1, 0, 256, std::size_t{1} << 30, kAutomatic, kAutomatic},
-    {"efa", kMap | kDemandLocal, 4, 1, 0, 0, 0, kAutomatic, kAutomatic},
-    {"cxi", kDemandAllocated | kDemandProviderKeys | kDemandEndpoint, 8, 1, 100, 192,
-     (std::size_t{1} << 32) - 1, kManual, kManual},
-    {"ucx", kMap | kDemandRaw, 64, 1, 65536, 1024, 0, kAutomatic, kManual},
+    {"default", {}},
+    {"map", {kMap}},
+    {"verbs", {kMap | kDemandLocal, 4, 1, 0, 256, std::size_t{1} << 30, kAutomatic, kAutomatic}},
+    {"efa", {kMap | kDemandLocal, 4, 1, 0, 0, 0, kAutomatic, kAutomatic}},
+    {"cxi",
+     {kDemandAllocated | kDemandProviderKeys | kDemandEndpoint, 8, 1, 100, 192,
+      (std::size_t{1} << 32) - 1, kManual, kManual}},
+    {"ucx", {kMap | kDemandRaw, 64, 1, 65536, 1024, 0, kAutomatic, kManual}},
 };
-
-RegistrationContract contract_of(const ContractRow& row) {
-  RegistrationContract contract;
-  contract.name = row.name;
-  contract.demands = row.demands;
-  contract.key_size = row.key_size;
-  contract.segments = row.segments;
-  contract.regions = row.regions;
-  contract.inject_size = row.inject_size;
-  contract.message_size = row.message_size;
-  contract.control = row.control;
-  contract.data = row.data;
-  return contract;
-}
 
 Result<std::uint32_t> bit_of(std::string_view word) {
   const auto* const bit = std::ranges::find(kBits, word, &Bit::name);
@@ -79,7 +59,7 @@ Result<std::uint32_t> bit_of(std::string_view word) {
 
 Result<RegistrationContract> RegistrationContract::parse(std::string_view text) {
   const auto* const row = std::ranges::find(kContracts, text, &ContractRow::name);
-  if (row != std::end(kContracts)) return contract_of(*row);
+  if (row != std::end(kContracts)) return RegistrationContract{row->terms, std::string(text)};
   RegistrationContract contract;
   contract.name = text;
   for (bool more = true; more;) {

@@ -37,7 +37,7 @@ constexpr std::pair<work::CompletionStatus, int> kErrnos[] = {
 const char* name_of(std::uint64_t flags) {
   if ((flags & kReceive) != 0) return "receive";
   if ((flags & kSend) != 0) return "send";
-  if ((flags & kAtomic) != 0) return "atomic operation";
+  if ((flags & kAtomic) != 0) return memory::kAtomicOperation;
   return (flags & kRead) != 0 ? "read" : "write";
 }
 

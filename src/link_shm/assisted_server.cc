@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "memory/atomic_kernels.h"
+#include "memory/explanation.h"
 
 namespace weft::shm {
 
@@ -45,8 +46,7 @@ void AssistedServer::note_refusal(const Source& source, const Cell& cell, link::
   const memory::Accessed may = own_memory_.check(need, range, element);
   own_memory_.release();
   if (may.refusal == memory::AccessError::kNone) return;
-  const char* const access = need == Access::kRemoteWrite ? "write" : "read";
-  sink.refused(source.number, element != 0 ? "atomic operation" : access,
+  sink.refused(source.number, element != 0 ? memory::kAtomicOperation : memory::word_for(need),
                own_memory_.refused(may.refusal, range));
 }
 

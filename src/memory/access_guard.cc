@@ -349,8 +349,8 @@ int AccessGuard::lock(std::size_t segment, LockWait wait) {
 namespace {
 
 const char* name_of(Access need) {
-  if (need == Access::kRemoteWrite) return "write";
-  return need == Access::kRemoteRead ? "read" : "atomic update";
+  const bool plain = need == Access::kRemoteWrite || need == Access::kRemoteRead;
+  return plain ? word_for(need) : "atomic update";
 }
 
 }  // namespace

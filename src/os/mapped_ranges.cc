@@ -4,14 +4,12 @@
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cinttypes>
-#include <cstdio>
-#include <cstdlib>
-#include <memory>
 
+#include "memory_map.h"
 #include "os/cancellation.h"
 #include "os/fd.h"
 
@@ -67,24 +65,14 @@ Result<std::vector<AddressRange>> mapped_ranges(const AddressRange& within, bool
 
 Result<std::vector<AddressRange>> mapped_ranges_by_text(const AddressRange& within, bool readable,
                                                         bool writable) {
-  const CancellationOff off;
   std::vector<AddressRange> found;
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> maps(std::fopen(kMaps, "re"), std::fclose);
-  if (maps == nullptr) return last_error(kMaps);
-  char* text = nullptr;
-  std::size_t room = 0;
-  while (::getline(&text, &room, maps.get()) > 0) {
-    AddressRange line;
-    char rights[5] = "";
-    if (std::sscanf(text,  // NOLINT(cert-err34-c): the kernel wrote it
-                    "%" SCNx64 "-%" SCNx64 " %4s", &line.begin, &line.end, rights) != 3) {
-      continue;
-    }
-    if (line.begin >= within.end) break;
-    const bool allowed = (!readable || rights[0] == 'r') && (!writable || rights[1] == 'w');
-    if (allowed) append(found, line, within);
-  }
-  std::free(text);
+  if (within.begin >= within.end) return found;
+  const auto keep_allowed = [&](const MappingLine& line) {
+    const bool allowed = (!readable || line.readable) && (!writable || line.writable);
+    if (allowed) append(found, {line.begin, line.end}, within);
+  };
+  const Status visited = visit_mappings(::getpid(), within.begin, within.end - 1, keep_allowed);
+  if (!visited) return visited.error();
   return found;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "memory/atomic_kernels.h"
+#include "memory/explanation.h"
 #include "shared.h"
 
 namespace weft::rdm {
@@ -19,9 +20,6 @@ namespace {
 constexpr std::size_t kMostAliases = std::size_t{1} << 20;
 constexpr std::size_t kFewAliases = 16;
 constexpr RequestVerdict kOperational{RequestVerdict::Kind::kOperational, 0};
-constexpr const char* kAtomic = "atomic operation";
-
-const char* name_of(Access need) { return need == Access::kRemoteWrite ? "write" : "read"; }
 
 }  // namespace
 
@@ -64,7 +62,7 @@ bool AccessServer::begin_ranges(const MessageHeader& header, std::span<const std
       }
     }
   }
-  ranges_ = judge(may, name_of(need), range);
+  ranges_ = judge(may, memory::word_for(need), range);
   return true;
 }
 
@@ -125,7 +123,7 @@ std::optional<memory::Accessed> AccessServer::execute(const MessageHeader& heade
     }
   }
   if (done.ok()) report_atomic(header);
-  judge(done, kAtomic, list[judged]);
+  judge(done, memory::kAtomicOperation, list[judged]);
   return done;
 }
 
@@ -172,7 +170,7 @@ RequestVerdict AccessServer::may_access(Access need, const work::RemoteMemory& m
   memory::Accessed may{memory::AccessError::kUnknownKey, 0};
   const RemoteRange range{memory.address, memory.length, key.value_or(RegionKey{memory.key})};
   if (key || memory.length == 0) may = shared_.memory.check(need, range);
-  if (!may.ok()) return judge(may, name_of(need), range);
+  if (!may.ok()) return judge(may, memory::word_for(need), range);
   if (announced_) return {};
   const auto keys = key ? shared_.memory.keys_to_report() : std::span<const RegionKey>();
   reported_keys_.assign(keys.begin(), keys.end());
@@ -188,7 +186,7 @@ RequestVerdict AccessServer::write(const work::RemoteMemory& memory, std::uint64
   const auto key = region_of(memory.key);
   if (!key) return work::kInvalidRequest;
   const RemoteRange range{memory.address + offset, bytes.size(), *key};
-  return judge(shared_.memory.write(range, bytes), name_of(Access::kRemoteWrite), range);
+  return judge(shared_.memory.write(range, bytes), memory::word_for(Access::kRemoteWrite), range);
 }
 
 void AccessServer::written(const work::MessageEnd& end) {
@@ -208,7 +206,7 @@ RequestVerdict AccessServer::read(const work::RemoteMemory& memory, std::uint64_
   const auto key = region_of(memory.key);
   if (!key) return kOperational;
   const RemoteRange range{memory.address + offset, out.size(), *key};
-  return judge(shared_.memory.read(range, out), name_of(Access::kRemoteRead), range);
+  return judge(shared_.memory.read(range, out), memory::word_for(Access::kRemoteRead), range);
 }
 
 RequestVerdict AccessServer::atomic(bool compares, const work::AtomicOperands& what,
@@ -225,7 +223,7 @@ RequestVerdict AccessServer::atomic(bool compares, const work::AtomicOperands& w
   const RemoteRange range{what.address, 8, *key};
   const memory::Accessed done =
       shared_.memory.change(action, range, bytes, fetched, memory::LockWait::kUsual);
-  if (!done.ok()) return judge(done, kAtomic, range);
+  if (!done.ok()) return judge(done, memory::kAtomicOperation, range);
   std::memcpy(&original, fetched, sizeof original);
   return {};
 }

@@ -155,12 +155,12 @@ int MemoryRegion::refresh_ranges(std::span<const LocalRange> ranges) {
   const memory::RegionParts before = table().parts_of(peers_key()->registration());
   const auto outside = [&](const LocalRange& range) { return !contain(before, range); };
   if (std::ranges::any_of(ranges, outside)) return -FI_EINVAL;
-  std::vector<LocalRange> all;
-  for (const memory::RegionPart& part : before)
-    all.push_back({reinterpret_cast<void*>(part.base), part.length});
   std::function<void(memory::RegionParts&)> reread;
   if (parent().registration().refreshed) {
     reread = [&](memory::RegionParts& parts) {
+      std::vector<LocalRange> all;
+      for (const memory::RegionPart& part : parts)
+        all.push_back({reinterpret_cast<void*>(part.base), part.length});
       const std::span<const LocalRange> looked = ranges.empty() ? all : ranges;
       const auto mapped = mapped_memory(looked, access_ & (FI_REMOTE_READ | FI_REMOTE_WRITE));
       parts = looked_at(parts, looked, mapped ? mapped.value() : std::vector<os::AddressRange>());

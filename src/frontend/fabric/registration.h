@@ -58,7 +58,7 @@ class PeersKey {
 
   // Deregisters as a barrier. Errors: those of RegionTable::remove(); it can be called again then.
   Status remove() {
-    const Status removed = table_->remove(registration_);
+    Status removed = table_->remove(registration_);
     if (removed) table_ = nullptr;
     return removed;
   }

@@ -30,9 +30,8 @@ enum class ProgressModel : std::uint8_t {
   kManual,     // FI_PROGRESS_MANUAL: more cannot be asked for
 };
 
-// One row of the table of contracts (docs/design/contracts.md). A limit of 0 is Weft's own.
-struct RegistrationContract {
-  std::string name = "default";
+// The terms of a contract. A limit of 0 is Weft's own.
+struct ContractTerms {
   std::uint32_t demands = 0;     // RegistrationDemand bits
   std::size_t key_size = 0;      // mr_key_size, in bytes
   std::size_t segments = 0;      // mr_iov_limit: of one region
@@ -41,6 +40,11 @@ struct RegistrationContract {
   std::size_t message_size = 0;  // bytes, of RMA too
   ProgressModel control = ProgressModel::kChosen;
   ProgressModel data = ProgressModel::kChosen;
+};
+
+// One row of the table of contracts (docs/design/contracts.md), or a list of bits.
+struct RegistrationContract : ContractTerms {
+  std::string name = "default";
 
   // The contract that a user names: a row's name, or names of bits, separated by commas. Error:
   // EINVAL with the word that is neither.

@@ -6,11 +6,16 @@
 #include <string>
 
 #include "base/refused_access.h"
+#include "base/types.h"
 
 namespace weft::memory {
 
 // No explanation has more bytes than that.
 inline constexpr std::size_t kLongestExplanation = 255;
+
+// The words for accesses of the peers of libfabric programs, as `operation` below.
+inline constexpr const char* kAtomicOperation = "atomic operation";
+inline const char* word_for(Access need) { return need == Access::kRemoteWrite ? "write" : "read"; }
 
 // Which key, what was asked for, why it was refused, and where the region begins and ends if that
 // is known: "key 0x2a: write of 64 bytes at 0x1000 ends 8 bytes past the region (region: ...)".
