@@ -185,6 +185,7 @@ void Listener::take_in() {
 }
 
 void Listener::progress() {
+  polls_.fetch_add(1, std::memory_order_relaxed);
   const std::lock_guard guard(mutex_);
   take_in();
 }

@@ -16,16 +16,16 @@ constexpr std::size_t kLength = 4096;
 constexpr std::uint64_t kRights = FI_REMOTE_READ | FI_REMOTE_WRITE;
 
 // An endpoint that is its own peer, in a domain that reports registrations.
-class AsynchronousRegistration : public testing::TestWithParam<fi_progress> {
+class AsynchronousRegistrationBase : public testing::Test {
  protected:
-  AsynchronousRegistration() : world_(Placement::kSelf, options()) {}
+  explicit AsynchronousRegistrationBase(const Options& options)
+      : world_(Placement::kSelf, options) {}
   void SetUp() override { ASSERT_TRUE(world_.ok() && eq() != nullptr); }
 
-  static Options options() {
+  static Options reporting() {
     Options options;
     options.caps |= FI_RMA_EVENT;
     options.mr_mode = kRequirableModes;
-    options.data_progress = GetParam();
     options.registrations = FI_WAIT_FD;
     return options;
   }
@@ -102,6 +102,20 @@ class AsynchronousRegistration : public testing::TestWithParam<fi_progress> {
   alignas(4096) std::array<std::uint8_t, kLength> memory_{};
   fi_context2 context_{};
   World world_;
+};
+
+// The thread that reads the queue registers.
+class AsynchronousRegistration : public AsynchronousRegistrationBase,
+                                 public testing::WithParamInterface<fi_progress> {
+ protected:
+  AsynchronousRegistration() : AsynchronousRegistrationBase(read()) {}
+
+  static Options read() {
+    Options options = reporting();
+    options.data_progress = GetParam();
+    options.control_progress = FI_PROGRESS_MANUAL;
+    return options;
+  }
 };
 
 TEST_P(AsynchronousRegistration, EndsWithAnEvent) {
@@ -222,6 +236,82 @@ TEST_P(AsynchronousRegistration, KeepsTheQueueInUse) {
   EXPECT_EQ(fi_close(&eq()->fid), -FI_EBUSY);
   const Fid<fid_mr> mr = reg();
   EXPECT_EQ(fi_close(&domain()->fid), -FI_EBUSY);
+}
+
+// The provider's thread registers, whether the queue is read or not.
+class AutomaticRegistration : public AsynchronousRegistrationBase {
+ protected:
+  AutomaticRegistration() : AsynchronousRegistrationBase(automatic()) {}
+  void SetUp() override {
+    AsynchronousRegistrationBase::SetUp();
+    if (world_.endpoint().info()->domain_attr->control_progress != FI_PROGRESS_AUTO)
+      GTEST_SKIP() << "the contract has manual progress";
+    if (required(FI_MR_RAW | FI_MR_ENDPOINT | FI_MR_PROV_KEY))
+      GTEST_SKIP() << "the key is not known before";
+  }
+
+  static Options automatic() {
+    Options options = reporting();
+    options.data_progress = FI_PROGRESS_MANUAL;
+    return options;
+  }
+  void expect_accessible(std::uint64_t key) {
+    const auto deadline = std::chrono::steady_clock::now() + patience();
+    int ending = FI_EACCES;
+    while (ending == FI_EACCES && std::chrono::steady_clock::now() < deadline) ending = write(key);
+    EXPECT_EQ(ending, 0);
+  }
+};
+
+TEST_F(AutomaticRegistration, EndsThoughTheQueueIsNotRead) {
+  const std::uint64_t wanted = Endpoint::next_key();
+  const Fid<fid_mr> mr = reg(wanted);
+  expect_accessible(wanted);
+  read_complete(mr.get());
+  EXPECT_NE(fi_mr_key(mr.get()), FI_KEY_NOTAVAIL);
+  expect_nothing();
+}
+
+TEST_F(AutomaticRegistration, EndsBehindEventsThatAreNotRead) {
+  std::vector<Fid<fid_mr>> regions(3);
+  std::vector<std::uint64_t> keys;
+  for (auto& mr : regions) mr = reg(keys.emplace_back(Endpoint::next_key()));
+  for (const std::uint64_t key : keys) expect_accessible(key);
+  const std::uint64_t late = Endpoint::next_key();
+  const Fid<fid_mr> last = reg(late);
+  expect_accessible(late);
+  for (const auto& mr : regions) read_complete(mr.get());
+  read_complete(last.get());
+}
+
+TEST_F(AutomaticRegistration, MayBeClosedWhileItIsUnderWay) {
+  for (int i = 0; i < 200; ++i) reg().reset();
+  expect_nothing();
+}
+
+TEST_F(AutomaticRegistration, IsReadOnceByOneOfSeveralThreads) {
+  constexpr int kRegions = 300;
+  std::atomic<int> read{0};
+  std::atomic<int> wrong{0};
+  const auto read_all = [&] {
+    while (read < kRegions) {
+      fi_eq_entry entry{};
+      std::uint32_t event = 0;
+      const ssize_t got = fi_eq_read(eq(), &event, &entry, sizeof entry, 0);
+      if (got == sizeof entry && event == FI_MR_COMPLETE) ++read;
+      if (got != sizeof entry && got != -FI_EAGAIN) ++wrong;
+      std::this_thread::yield();
+    }
+  };
+  std::thread one(read_all);
+  std::thread other(read_all);
+  std::vector<Fid<fid_mr>> regions(kRegions);
+  for (auto& mr : regions) mr = reg();
+  one.join();
+  other.join();
+  EXPECT_EQ(read, kRegions);
+  EXPECT_EQ(wrong, 0);
+  for (const auto& mr : regions) EXPECT_NE(fi_mr_key(mr.get()), FI_KEY_NOTAVAIL);
 }
 
 TEST(BindingForRegistrations, TakesNoOtherFlagsAndObjects) {

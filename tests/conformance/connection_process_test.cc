@@ -367,7 +367,9 @@ void be_impatient(Channel& to_test) {
 
 TEST(ConnectionTimeout, EndsARequestThatTheListenerDoesNotLookAt) {
   if (provider_name() != "weft") GTEST_SKIP() << "the variable is weft's";
-  Place place;
+  Options options = connected();
+  options.control_progress = FI_PROGRESS_MANUAL;
+  Place place(options);
   const Fid<fid_pep> pep = place.listen();
   PeerProcess peer(be_impatient);
   peer.channel().send(name_of(&pep->fid));

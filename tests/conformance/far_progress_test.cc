@@ -11,7 +11,7 @@ constexpr std::uint64_t kSizes[] = {0, 8, 5000, 20000, 300000};
 Options manual(fi_threading threading) {
   Options options;
   options.threading = threading;
-  options.data_progress = FI_PROGRESS_MANUAL;
+  options.data_progress = options.control_progress = FI_PROGRESS_MANUAL;
   options.left_alone = true;
   return options;
 }

@@ -13,7 +13,7 @@ set(local_descriptors "Local/*:LocalDescriptors*:DatagramLocalDescriptors.*")
 set(raw_keys "Regions/RawKeys.*:RawKeyCalls.*")
 set(region_states "Regions/CountedRegions.*:Regions/BoundRegions.*:Regions/Refresh.*:RefreshedParts.*:UncountedAccess.*")
 # Registrations that end with an event.
-set(registrations "Registrations/*:BindingForRegistrations.*")
+set(registrations "Registrations/*:AutomaticRegistration.*:BindingForRegistrations.*")
 # The matrix of refused accesses. Two contracts together make all of its rows possible.
 set(bad_accesses "Accesses/*")
 # Sentences and warnings about refused accesses, over each link.
@@ -22,7 +22,7 @@ set(explanations "Explained/*")
 set(authorization "Authorization*:Keyed/*")
 set(crowds "ManyPeers*")
 set(datagrams "*Datagram*:Multicast.*:-DatagramLocalDescriptors.*")
-set(connections "Connecting.*:Connected.*:Connection*")
+set(connections "Connecting.*:Connected.*:Connection*:ControlProgress.*")
 # Everything in which a second thread of the test's process takes part.
 # They are in these files, which are all that ThreadSanitizer gets.
 set(files_with_threads threads counter cq_wait eq progress wait_set trigger deferred_work connection_threads

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "boundary.h"
 #include "log.h"
 
 namespace weft::fabric {
@@ -34,6 +35,7 @@ void Connector::set_up(messaging::EndpointSetup& setup) {
 }
 
 int Connector::connect(const os::SocketAddress& listener, std::span<const std::byte> data) {
+  if (Status ok = domain_.begin_control(); !ok) return fabric_status(ok.error());
   return core_->exclusively([&] {
     if (request_ || state_ != ConnectorState::kIdle) return -FI_EOPBADSTATE;
     peer_ = listener;
@@ -45,6 +47,7 @@ int Connector::connect(const os::SocketAddress& listener, std::span<const std::b
 
 // The requester has not heard of an acceptance that failed at once: decline() rejects it.
 int Connector::accept(std::span<const std::byte> data) {
+  if (Status ok = domain_.begin_control(); !ok) return fabric_status(ok.error());
   std::optional<connect::Request> decided;
   std::shared_ptr<connect::Listener> listener;
   const int status = core_->exclusively([&] {

@@ -37,8 +37,8 @@ class Connector final : messaging::ConnectionSink {
   void start(messaging::Endpoint& core) { core_ = &core; }
 
   // fi_connect(3), fi_accept(3), fi_shutdown(3) of a running endpoint. Events report the outcome of
-  // the first two. Errors: -FI_EOPBADSTATE when it is too late, or for the other side's call;
-  // for shut_down(), -FI_ENOTCONN before either.
+  // the first two. Errors: -FI_EOPBADSTATE when it is too late, or for the other side's call,
+  // those of Domain::begin_control(); for shut_down(), -FI_ENOTCONN before either.
   int connect(const os::SocketAddress& listener, std::span<const std::byte> data);
   int accept(std::span<const std::byte> data);
   int shut_down();

@@ -13,6 +13,7 @@
 #include "info.h"
 #include "internal.h"
 #include "log.h"
+#include "negotiate.h"
 #include "operations.h"
 #include "os/barrier.h"
 
@@ -192,6 +193,7 @@ Domain::Domain(Fabric& fabric, const fi_info& info, std::shared_ptr<device::Devi
       traffic_class_(info.domain_attr->tclass),
       device_(std::move(device)),
       progress_thread_(std::move(progress_thread)),
+      automatic_control_(controls_automatically(info.domain_attr)),
       id_(device_->new_domain()),
       local_descriptors_(std::move(local_descriptors)),
       locking_(locking_for(info, biased_lock_)),
@@ -231,7 +233,7 @@ int Domain::open(Fabric& fabric, const fi_info& info, fid_domain** domain, void*
     return fabric_status(key.error());
   }
   std::shared_ptr<device::ProgressThread> progress_thread;
-  if (is_automatic(info) || options.links.udp) {
+  if (is_automatic(info) || controls_automatically(info.domain_attr) || options.links.udp) {
     auto thread = device::ProgressThread::get();
     if (!thread) return fabric_status(thread.error());
     progress_thread = std::move(thread).value();
@@ -264,13 +266,26 @@ void Domain::begin_progress() {
   }
 }
 
+Status Domain::begin_control() { return automatic_control_ ? progress_thread_->start() : Status(); }
+
+// Null where the program registers when it reads the queue.
+Result<device::Engine*> Domain::background_work_of(EventQueue& eq) {
+  if (!automatic_control_) return nullptr;
+  if (Status ok = progress_thread_->start(); !ok) return ok.error();
+  return eq.background_work();
+}
+
 int Domain::bind(::fid* object, std::uint64_t flags) {
   if (object->fclass != FI_CLASS_EQ) return -FI_EINVAL;
   if ((flags & ~FI_REG_MR) != 0) return -FI_EBADFLAGS;
   EventQueue& eq = EventQueue::from(object);
   if (&eq.fabric() != &fabric()) return -FI_EINVAL;
+  const bool later = (flags & FI_REG_MR) != 0;
+  const Result<device::Engine*> work = later ? background_work_of(eq) : nullptr;
+  if (!work) return fabric_status(work.error());
   if (const int failed = default_eq_.bind(eq)) return failed;
-  registers_later_ = (flags & FI_REG_MR) != 0;
+  if (work.value() != nullptr) registering_ = device::DrivenEngine(progress_thread_, *work.value());
+  registers_later_ = later;
   return 0;
 }
 

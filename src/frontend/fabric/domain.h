@@ -78,13 +78,16 @@ class Domain : public ChildObject<Domain, fid_domain, Fabric>, public Usable {
   std::uint32_t traffic_class() const { return traffic_class_; }
   // Number under which peers' keys are looked up.
   DomainId id() const { return id_; }
-  // Drives the endpoints while the program does not: with FI_PROGRESS_AUTO, or the network only,
-  // from the beginning; else from remote_peer_seen() on. Null without a network, where it is not
-  // needed.
+  // Drives the endpoints while the program does not: with FI_PROGRESS_AUTO for data, or the network
+  // only, from the beginning; else from remote_peer_seen() or begin_control() on. Null where it is
+  // not needed: without a network and with FI_PROGRESS_MANUAL for data and control.
   device::ProgressThread* progress_thread() const { return progress_thread_.get(); }
   // Called by an endpoint when its first remote peer is known. Retransmissions and acknowledgements
   // are due then while the program does not poll, too: the peer may wait for them.
   const std::function<void()>& remote_peer_seen() const { return remote_peer_seen_; }
+  // Called before a control operation that ends later. With FI_PROGRESS_AUTO for control it ends
+  // though the program makes no further call. Errors: those of device::ProgressThread::start().
+  Status begin_control();
   // What its completion queues, counters and enabled endpoints join.
   device::EngineRegistry& engines() { return engines_; }
   // Those of its connected endpoints.
@@ -122,6 +125,7 @@ class Domain : public ChildObject<Domain, fid_domain, Fabric>, public Usable {
          std::shared_ptr<device::ProgressThread> progress_thread,
          std::unique_ptr<LocalDescriptors> local_descriptors, void* context);
   void begin_progress();
+  Result<device::Engine*> background_work_of(EventQueue& eq);
 
   BoundEventQueue default_eq_;
   std::atomic<bool> registers_later_{false};
@@ -129,6 +133,8 @@ class Domain : public ChildObject<Domain, fid_domain, Fabric>, public Usable {
   const std::uint32_t traffic_class_;
   const std::shared_ptr<device::Device> device_;
   const std::shared_ptr<device::ProgressThread> progress_thread_;
+  const bool automatic_control_;
+  device::DrivenEngine registering_;  // the work of the default event queue, with FI_REG_MR
   const DomainId id_;
   AuthorizationPtr authorization_;  // since open()
   const std::unique_ptr<LocalDescriptors> local_descriptors_;

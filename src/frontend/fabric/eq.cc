@@ -65,6 +65,30 @@ OperationTable<fi_ops_eq> eq_table({sizeof(fi_ops_eq), read, readerr, write, sre
 
 }  // namespace
 
+// Calls nest, as several domains may have the queue.
+class EventQueue::BackgroundWork final : public device::Engine {
+ public:
+  BackgroundWork(EventQueue& eq, os::Event bell) : eq_(eq), bell_(std::move(bell)) {}
+
+  void progress() override { eq_.do_all_work(); }
+  bool fall_asleep() override {
+    ++sleepers_;
+    return !eq_.has_work();
+  }
+  void wake_up() override {
+    if (--sleepers_ == 0) bell_.clear();
+  }
+  int wake_fd() const override { return bell_.fd(); }
+  void ring() {
+    if (sleepers_ != 0) bell_.set();
+  }
+
+ private:
+  EventQueue& eq_;
+  os::Event bell_;
+  std::atomic<int> sleepers_{0};
+};
+
 EventQueue::EventQueue(Fabric& fabric, std::uint64_t flags, const WaitWish& wish, void* context)
     : ChildObject(FI_CLASS_EQ, fabric, context, fid_operations<kEqCalls>()),
       writable_((flags & FI_WRITE) != 0),
@@ -74,10 +98,25 @@ EventQueue::EventQueue(Fabric& fabric, std::uint64_t flags, const WaitWish& wish
   ops = eq_table.get();
 }
 
+EventQueue::~EventQueue() = default;
+
+Result<device::Engine*> EventQueue::background_work() {
+  auto bell = os::Event::create();
+  if (!bell) return bell.error();
+  auto made = std::make_unique<BackgroundWork>(*this, std::move(bell).value());
+  const std::lock_guard guard(mutex_);
+  if (background_work_ == nullptr) background_work_ = std::move(made);
+  return background_work_.get();
+}
+
 void EventQueue::add(QueuedEvent entry) {
   {
     const std::lock_guard guard(mutex_);
     entries_.push_back(std::move(entry));
+    if (entries_.back().work != nullptr) {
+      undone_.push_back(&entries_.back());
+      if (background_work_ != nullptr) background_work_->ring();
+    }
   }
   waiting_.notify();
 }
@@ -117,14 +156,15 @@ void EventQueue::push_work(std::uint32_t event, struct fid& object, std::functio
   add(std::move(entry));
 }
 
-// Without the lock: others add events meanwhile.
+// The first work, without the lock: others add events, and read those before it, meanwhile.
 void EventQueue::do_work(std::unique_lock<std::mutex>& lock) {
   const os::CancellationOff off;
-  QueuedEvent entry = std::move(entries_.front());
-  entries_.pop_front();
-  working_for_ = entry.object;
+  QueuedEvent& entry = *undone_.front();
+  undone_.pop_front();
+  worked_on_ = &entry;
+  const std::function<int()> work = std::exchange(entry.work, nullptr);
   lock.unlock();
-  const int status = std::exchange(entry.work, nullptr)();
+  const int status = work();
   if (status != 0) {
     fi_eq_entry content;
     std::memcpy(&content, entry.content.data(), sizeof content);
@@ -135,19 +175,26 @@ void EventQueue::do_work(std::unique_lock<std::mutex>& lock) {
     entry.error.err = -status;
   }
   lock.lock();
-  working_for_ = nullptr;
-  entries_.push_front(std::move(entry));
+  worked_on_ = nullptr;
   work_ended_.notify_all();
+  waiting_.notify();
+}
+
+bool EventQueue::has_work() const {
+  const std::lock_guard guard(mutex_);
+  return !undone_.empty();
+}
+
+void EventQueue::do_all_work() {
+  std::unique_lock lock(mutex_);
+  while (worked_on_ == nullptr && !undone_.empty()) do_work(lock);
 }
 
 // Null while another thread does the work that is read next.
 EventQueue::QueuedEvent* EventQueue::first(std::unique_lock<std::mutex>& lock) {
-  if (working_for_ != nullptr || entries_.empty()) return nullptr;
-  if (entries_.front().work != nullptr) {
-    do_work(lock);
-    waiting_.notify();
-  }
-  return entries_.empty() ? nullptr : &entries_.front();
+  if (entries_.empty() || &entries_.front() == worked_on_) return nullptr;
+  if (entries_.front().work != nullptr) do_work(lock);
+  return &entries_.front();
 }
 
 // fi_cm(3): data for which the reader has no room are cut off.
@@ -197,23 +244,21 @@ void EventQueue::bring_up_to_date() {
 
 bool EventQueue::withdraw_request(const struct fid* handle) {
   const std::lock_guard guard(mutex_);
-  std::size_t removed = 0;
-  for (auto* entries : {&entries_, &requests_}) {
-    removed += std::erase_if(*entries, [&](const QueuedEvent& entry) {
-      return entry.info != nullptr && entry.info->handle == handle;
-    });
-  }
-  return removed != 0;
+  const auto is_it = [&](const QueuedEvent& entry) {
+    return entry.info != nullptr && entry.info->handle == handle;
+  };
+  return std::erase_if(entries_, is_it) + std::erase_if(requests_, is_it) != 0;
 }
 
 void EventQueue::forget(const struct fid& object) {
   if (wait_point_.inherited()) return;  // a forked child reads nothing
   const os::CancellationOff off;
   std::unique_lock lock(mutex_);
-  work_ended_.wait(lock, [&] { return working_for_ != &object; });
-  for (auto* entries : {&entries_, &requests_}) {
-    std::erase_if(*entries, [&](const QueuedEvent& entry) { return entry.object == &object; });
-  }
+  work_ended_.wait(lock, [&] { return worked_on_ == nullptr || worked_on_->object != &object; });
+  const auto is_of_it = [&](const QueuedEvent& entry) { return entry.object == &object; };
+  std::erase_if(undone_, [&](const QueuedEvent* entry) { return is_of_it(*entry); });
+  std::erase_if(entries_, is_of_it);
+  std::erase_if(requests_, is_of_it);
 }
 
 ssize_t EventQueue::take(std::uint32_t* event, void* buffer, std::size_t length, bool peek) {
@@ -260,7 +305,7 @@ ssize_t EventQueue::take_error(fi_eq_err_entry& out, bool peek) {
 
 bool EventQueue::ready() const {
   const std::lock_guard guard(mutex_);
-  return working_for_ == nullptr && (!entries_.empty() || !requests_.empty());
+  return entries_.empty() ? !requests_.empty() : &entries_.front() != worked_on_;
 }
 
 int open_eq(Fabric& fabric, fi_eq_attr* attributes, fid_eq** eq, void* context) {

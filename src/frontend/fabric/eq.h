@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
+#include <list>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <utility>
@@ -27,6 +29,7 @@ namespace weft::fabric {
 class EventQueue : public ChildObject<EventQueue, fid_eq, Fabric>, public Usable {
  public:
   EventQueue(Fabric& fabric, std::uint64_t flags, const WaitWish& wish, void* context);
+  ~EventQueue();
 
   Fabric& fabric() const { return parent(); }
   // Drives what reports here when the queue is read.
@@ -38,10 +41,12 @@ class EventQueue : public ChildObject<EventQueue, fid_eq, Fabric>, public Usable
   void push(std::uint32_t event, const void* content, std::size_t length);
   // Adds an error with its data: `data`, or else what its fields say. They are copied.
   void push_error(const fi_eq_err_entry& error, std::span<const std::byte> data = {});
-  // Adds work that the thread does that reads it first. It returns 0, and `event` is read with the
-  // object and its context (struct fi_eq_entry), or a negative libfabric error, and that is. Until
-  // it has ended other threads find nothing to read.
+  // Adds work, which the thread does that reads it first, or the engine of background_work(). It
+  // returns 0, and `event` is read with the object and its context (struct fi_eq_entry), or a
+  // negative libfabric error, and that is. Until it has ended other threads find nothing to read.
   void push_work(std::uint32_t event, struct fid& object, std::function<int()> work);
+  // The engine that does work before it is read. Errors: EMFILE and others of eventfd(2).
+  Result<device::Engine*> background_work();
   // Adds an event of a connection (struct fi_eq_cm_entry). An info that is not read is freed.
   void push_connection(std::uint32_t event, struct fid& object, InfoList info,
                        std::span<const std::byte> data);
@@ -72,22 +77,29 @@ class EventQueue : public ChildObject<EventQueue, fid_eq, Fabric>, public Usable
     std::vector<std::byte> content;      // or the data of an error
     std::function<int()> work;           // to be done before it is read
   };
+  // Does work while the program does not read the queue.
+  class BackgroundWork;
+
   static QueuedEvent of_connection(std::uint32_t event, struct fid& object, InfoList info,
                                    std::span<const std::byte> data);
   void add(QueuedEvent entry);
   void bring_up_to_date();
   QueuedEvent* first(std::unique_lock<std::mutex>& lock);
   void do_work(std::unique_lock<std::mutex>& lock);
+  bool has_work() const;
+  void do_all_work();
   void give_error(const QueuedEvent& failed, fi_eq_err_entry& out);
 
   const bool writable_;
   const bool fills_error_data_;  // the place for err_data is the program's (API 1.5)
   device::EngineGroup waiting_;
   mutable std::mutex mutex_;
-  std::deque<QueuedEvent> entries_;
-  std::deque<QueuedEvent> requests_;         // that go behind what the engines still have to say
-  const struct fid* working_for_ = nullptr;  // the object of work that is under way
+  std::list<QueuedEvent> entries_;
+  std::deque<QueuedEvent> requests_;        // that go behind what the engines still have to say
+  std::deque<QueuedEvent*> undone_;         // those of entries_ that await work, in their order
+  const QueuedEvent* worked_on_ = nullptr;  // the entry whose work is under way
   std::condition_variable work_ended_;
+  std::unique_ptr<BackgroundWork> background_work_;
   std::vector<std::byte> lent_;  // the err_data that the program looks at
   WaitPoint wait_point_;
 };

@@ -9,6 +9,8 @@
 #include <initializer_list>
 #include <string>
 
+#include "c_enum.h"
+
 namespace weft::fabric {
 namespace {
 
@@ -144,6 +146,12 @@ Result<fi_progress> agree_progress(const char* attribute, int hinted, fi_progres
 
 Result<fi_progress> agree_control_progress(int hinted, fi_progress demanded) {
   return agree_progress("control_progress", hinted, FI_PROGRESS_AUTO, demanded);
+}
+
+bool controls_automatically(const fi_domain_attr* attributes) {
+  if (attributes == nullptr) return true;
+  const int model = number_of(attributes->control_progress);
+  return model == FI_PROGRESS_AUTO || model == FI_PROGRESS_UNSPEC;
 }
 
 // No thread without a request.

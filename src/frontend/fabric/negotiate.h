@@ -43,10 +43,14 @@ Result<int> check_mr_mode(std::uint32_t api_version, int mode, int required, int
 // The application serialises as it says; weft takes every level and repeats it.
 Result<fi_threading> agree_threading(int hinted);
 
-// Control operations complete within their call, so both models hold; only connections come about
-// in calls that read or wait on queues of their endpoints. A contract may demand one of them, here
-// and below: FI_PROGRESS_MANUAL cannot be raised, FI_PROGRESS_AUTO is the answer without a hint.
+// Connections and asynchronous registrations end in calls that read or wait (FI_PROGRESS_MANUAL),
+// or also by the thread in the background (FI_PROGRESS_AUTO, unless the hints say otherwise). A
+// contract may demand one of them, here and below: FI_PROGRESS_MANUAL cannot be raised,
+// FI_PROGRESS_AUTO is the answer without a hint.
 Result<fi_progress> agree_control_progress(int hinted, fi_progress demanded = FI_PROGRESS_UNSPEC);
+// Whether control operations end without further calls, by the attributes that an object is opened
+// with. Null, or FI_PROGRESS_UNSPEC, is the provider's choice.
+bool controls_automatically(const fi_domain_attr* attributes);
 
 // Data moves when the program polls or waits (FI_PROGRESS_MANUAL, unless it asks for more), or also
 // by a thread in the background (FI_PROGRESS_AUTO).

@@ -12,9 +12,23 @@
 #include "link/place.h"
 #include "log.h"
 #include "name.h"
+#include "negotiate.h"
 #include "offer.h"
 
 namespace weft::fabric {
+
+namespace {
+
+// The thread that drives the listener, or null where the program does.
+Result<std::shared_ptr<device::ProgressThread>> thread_for(const fi_info& info) {
+  if (!controls_automatically(info.domain_attr)) return std::shared_ptr<device::ProgressThread>();
+  auto thread = device::ProgressThread::get();
+  if (!thread) return thread;
+  if (Status ok = thread.value()->start(); !ok) return ok.error();
+  return thread;
+}
+
+}  // namespace
 
 PassiveEndpoint::PassiveEndpoint(Fabric& fabric, InfoList info, os::UdpPort port, void* context)
     : ChildObject(FI_CLASS_PEP, fabric, context, pep_fid_operations()),
@@ -43,6 +57,7 @@ int PassiveEndpoint::open(Fabric& fabric, const fi_info& info, fid_pep** pep, vo
 PassiveEndpoint::~PassiveEndpoint() {
   parent().passive_endpoints().remove(*this);
   if (listener_ != nullptr) {
+    driven_ = {};
     eq_.get()->waiting().detach(*listener_);
     listener_->end_reports();
     listener_.reset();
@@ -63,13 +78,18 @@ int PassiveEndpoint::listen() {
     log_warning(FI_LOG_EP_CTRL, "cannot listen: {}", listener.error().message);
     return fabric_status(listener.error());
   }
+  const auto thread = thread_for(*info_);
+  if (!thread) return fabric_status(thread.error());
   listener.value()->set_backlog(backlog_);
   if (Status ok = eq->waiting().attach(*listener.value()); !ok) {
     eq->waiting().detach(*listener.value());
     return fabric_status(ok.error());
   }
-  const std::lock_guard guard(mutex_);
-  listener_ = std::move(listener).value();
+  {
+    const std::lock_guard guard(mutex_);
+    listener_ = std::move(listener).value();
+  }
+  if (thread.value() != nullptr) driven_ = device::DrivenEngine(thread.value(), *listener_);
   return 0;
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/usable.h"
 #include "connect/listener.h"
+#include "device/progress_thread.h"
 #include "eq.h"
 #include "fabric.h"
 #include "fid_object.h"
@@ -72,6 +73,7 @@ class PassiveEndpoint final : public ChildObject<PassiveEndpoint, fid_pep, Fabri
   std::size_t backlog_ = connect::kUsualBacklog;
   std::map<const struct fid*, std::unique_ptr<Undecided>> undecided_;
   std::shared_ptr<connect::Listener> listener_;  // set once, under the mutex
+  device::DrivenEngine driven_;                  // the listener, with FI_PROGRESS_AUTO for control
 };
 
 // Tables of operations (pep_ops.cc).

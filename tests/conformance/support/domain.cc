@@ -61,6 +61,7 @@ Info make_hints(const Options& options) {
   hints->domain_attr->mr_mode = options.mr_mode;
   hints->domain_attr->threading = options.threading;
   hints->domain_attr->data_progress = options.data_progress;
+  hints->domain_attr->control_progress = options.control_progress;
   hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
   hints->domain_attr->av_type = options.av_type;
   hints->tx_attr->op_flags = options.tx_flags;

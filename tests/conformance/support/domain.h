@@ -56,6 +56,7 @@ struct Options {
   std::uint64_t counters = 0;
   fi_wait_obj counter_wait = FI_WAIT_UNSPEC;
   fi_progress data_progress = FI_PROGRESS_UNSPEC;
+  fi_progress control_progress = FI_PROGRESS_UNSPEC;
   // Domains tell an event queue with this wait object of registrations (FI_REG_MR); or none does.
   fi_wait_obj registrations = FI_WAIT_NONE;
   std::uint64_t shares = 0;  // FI_TRANSMIT, FI_RECV: what all endpoints of a domain share

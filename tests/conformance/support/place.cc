@@ -14,6 +14,8 @@ namespace {
 constexpr int kSilentLooks = 300;
 constexpr std::size_t kRoom = 512;
 
+}  // namespace
+
 Options connected(fi_threading threading, std::uint32_t api) {
   Options options;
   options.type = FI_EP_MSG;
@@ -23,10 +25,10 @@ Options connected(fi_threading threading, std::uint32_t api) {
   return options;
 }
 
-}  // namespace
-
 Place::Place(fi_wait_obj wait, fi_threading threading, std::uint32_t api)
-    : domain_(connected(threading, api)) {
+    : Place(connected(threading, api), wait) {}
+
+Place::Place(const Options& options, fi_wait_obj wait) : domain_(options) {
   if (!domain_.ok()) return;
   fi_eq_attr eq{};
   eq.wait_obj = wait;

@@ -24,6 +24,7 @@ class Place {
  public:
   explicit Place(fi_wait_obj wait = FI_WAIT_NONE, fi_threading threading = FI_THREAD_SAFE,
                  std::uint32_t api = Options{}.api);
+  explicit Place(const Options& options, fi_wait_obj wait = FI_WAIT_NONE);
   bool ok() const { return cq_ != nullptr; }
 
   fid_eq* eq() const { return eq_.get(); }
@@ -64,6 +65,9 @@ Address name_of(fid* object);
 inline bool operator==(const Address& a, const Address& b) {
   return a.size == b.size && a.bytes == b.bytes;
 }
+
+// Those of a place, unless a test chooses others.
+Options connected(fi_threading threading = FI_THREAD_SAFE, std::uint32_t api = Options{}.api);
 
 // Two endpoints of one place that are connected, and the passive endpoint that it took.
 struct Pair {

@@ -2,6 +2,7 @@
 // Where do requests for connections arrive?
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -76,6 +77,7 @@ class Listener final : public device::Engine,
   bool fall_asleep() override;
   void wake_up() override;
   int wake_fd() const override { return port_->wake_set().fd(); }
+  unsigned polls() override { return polls_.load(std::memory_order_relaxed); }
 
  private:
   enum class RequestStage : std::uint8_t {
@@ -110,6 +112,7 @@ class Listener final : public device::Engine,
   std::size_t reported_ = 0;
   std::unordered_map<std::uint32_t, os::SocketAddress> addresses_;  // by source
   int sleepers_ = 0;
+  std::atomic<unsigned> polls_{0};
   os::Time next_check_{};
 };
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -80,6 +81,33 @@ class ProgressThread {
   std::mutex beginning_;
   std::atomic<bool> begun_{false};
   os::Thread thread_;
+};
+
+// An engine that the thread drives for as long as this object exists. The engine outlives it.
+class DrivenEngine {
+ public:
+  DrivenEngine() = default;
+  DrivenEngine(std::shared_ptr<ProgressThread> thread, Engine& engine)
+      : thread_(std::move(thread)), engine_(&engine) {
+    thread_->attach(engine);
+  }
+  DrivenEngine(DrivenEngine&& other) noexcept = default;
+  DrivenEngine& operator=(DrivenEngine&& other) noexcept {
+    release();
+    thread_ = std::move(other.thread_);
+    engine_ = other.engine_;
+    return *this;
+  }
+  ~DrivenEngine() { release(); }
+
+ private:
+  void release() {
+    if (thread_ != nullptr) thread_->detach(*engine_);
+    thread_.reset();
+  }
+
+  std::shared_ptr<ProgressThread> thread_;
+  Engine* engine_ = nullptr;
 };
 
 }  // namespace weft::device
