@@ -26,6 +26,13 @@ class OwnCounterTest : public EndpointTest {
     call.report = {&contexts[1], false, &own};
     return node.endpoint->receives().receive(call);
   }
+  SendCall to_peer(const LocalRange& sge) {
+    SendCall call;
+    call.peer = to_two;
+    call.sges = {&sge, 1};
+    call.report.context = &contexts[0];
+    return call;
+  }
   bool counted(std::uint64_t value, std::uint64_t errors = 0) {
     return drive([&] { return own.value() == value && own.errors() == errors; });
   }
@@ -118,10 +125,7 @@ TEST_F(OwnCounterTest, AFailureCountsAsAnErrorAndHasAnEntryOnlyIfASuccessHasOne)
 TEST_F(OwnCounterTest, AnAbandonedOperationIsReportedAsFailed) {
   Bytes bytes(8);
   const LocalRange sge{bytes.data(), bytes.size()};
-  SendCall call;
-  call.peer = to_two;
-  call.sges = {&sge, 1};
-  call.report.context = &contexts[0];
+  const SendCall call = to_peer(sge);
   one.endpoint->abandon(call, ECANCELED);
   EXPECT_EQ(next(one, true).status, CompletionStatus::kCancelled);
   EXPECT_EQ(one.sends.errors(), 1u);
@@ -138,10 +142,7 @@ TEST_F(OwnCounterTest, ARefusedOperationIsReportedWithItsReason) {
   constexpr int kReason = 17;
   Bytes bytes(8);
   const LocalRange sge{bytes.data(), bytes.size()};
-  SendCall call;
-  call.peer = to_two;
-  call.sges = {&sge, 1};
-  call.report.context = &contexts[0];
+  const SendCall call = to_peer(sge);
   const RefusedAccess refused{.reason = kReason, .range = {0x1000, 8, RegionKey{5}}};
   EXPECT_EQ(one.endpoint->refuse(call, refused), 0);
   const Completion sent = next(one, true);

@@ -111,6 +111,16 @@ TEST(Contracts, AreToldToProgramsWithoutAHint) {
   }
 }
 
+// The answer of fi_mr_reg(3), for a region that is closed again.
+int try_registration(const Domain& domain, const void* from, std::size_t length,
+                     std::uint64_t access) {
+  fid_mr* mr = nullptr;
+  const int rc =
+      fi_mr_reg(domain.get(), from, length, access, 0, Endpoint::next_key(), 0, &mr, nullptr);
+  if (rc == 0) fi_close(&mr->fid);
+  return rc;
+}
+
 // FI_MR_ALLOCATED, which FI_MR_BASIC contains: memory is there when it is registered.
 TEST(Contracts, OfAllocatedMemoryRefuseWhatIsNotMapped) {
   Options options;
@@ -123,11 +133,7 @@ TEST(Contracts, OfAllocatedMemoryRefuseWhatIsNotMapped) {
   ASSERT_NE(memory, MAP_FAILED);
   auto* const bytes = static_cast<std::uint8_t*>(memory);
   const auto reg = [&](const void* from, std::size_t length) {
-    fid_mr* mr = nullptr;
-    const int rc = fi_mr_reg(domain.get(), from, length, FI_REMOTE_WRITE, 0, Endpoint::next_key(),
-                             0, &mr, nullptr);
-    if (rc == 0) fi_close(&mr->fid);
-    return rc;
+    return try_registration(domain, from, length, FI_REMOTE_WRITE);
   };
   EXPECT_EQ(reg(bytes, 4 * page), 0);
   ASSERT_EQ(munmap(bytes + 2 * page, page), 0);
@@ -150,11 +156,7 @@ TEST(Contracts, OfAllocatedMemoryRefuseWhatIsProtected) {
   void* const memory = mmap(nullptr, 2 * page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(memory, MAP_FAILED);
   const auto reg = [&](std::uint64_t access) {
-    fid_mr* mr = nullptr;
-    const int rc =
-        fi_mr_reg(domain.get(), memory, 2 * page, access, 0, Endpoint::next_key(), 0, &mr, nullptr);
-    if (rc == 0) fi_close(&mr->fid);
-    return rc;
+    return try_registration(domain, memory, 2 * page, access);
   };
   EXPECT_EQ(reg(FI_SEND | FI_WRITE | FI_REMOTE_READ), 0);
   for (const std::uint64_t writes : {FI_RECV, FI_READ, FI_REMOTE_WRITE}) {
