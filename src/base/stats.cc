@@ -51,6 +51,20 @@ constexpr std::array<NamedStat, kStats> kRows{{
     {Stat::kAnswersLimited, "cm_answers_limited"},
     {Stat::kRequestsDisplaced, "cm_requests_displaced"},
     {Stat::kRequestsHeldBack, "cm_requests_held_back"},
+    {Stat::kRefusedUnknownKey, "refused_unknown_key"},
+    {Stat::kRefusedBeforeStart, "refused_before_region"},
+    {Stat::kRefusedPastEnd, "refused_past_region"},
+    {Stat::kRefusedWraps, "refused_wrapped_range"},
+    {Stat::kRefusedNoRight, "refused_region_right"},
+    {Stat::kRefusedTooMany, "refused_too_many_ranges"},
+    {Stat::kRefusedNotServed, "refused_endpoint_right"},
+    {Stat::kRefusedSplitElement, "refused_split_element"},
+    {Stat::kRefusedDisabled, "refused_disabled_region"},
+    {Stat::kRefusedOtherBinding, "refused_other_endpoint"},
+    {Stat::kRefusedNotRefreshed, "refused_not_refreshed"},
+    {Stat::kRefusedOtherAuthorization, "refused_authorization"},
+    {Stat::kRefusedNotMapped, "refused_unmapped_key"},
+    {Stat::kRefusedLocalBuffer, "refused_local_buffer"},
 }};
 
 static_assert(

@@ -22,7 +22,7 @@ Endpoint::Endpoint(EndpointSetup setup)
                      ? std::make_unique<ReceiveQueue>(lock_, setup_.receive_room)
                      : nullptr),
       queue_(own_queue_ != nullptr ? *own_queue_ : *setup_.receives),
-      sender_(setup_, lock_, flows_, shared_.sleepers()),
+      sender_(setup_, lock_, flows_, shared_.sleepers(), at_.port->stats()),
       flows_(setup_, shared_, *this, sender_),
       datagrams_(setup_.bindings.tx, *at_.port, flows_, sender_),
       receiver_(setup_, queue_, at_, flows_, datagrams_, peer_),

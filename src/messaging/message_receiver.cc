@@ -343,6 +343,7 @@ int MessageReceiver::refuse(const ReceiveCall& call, const RefusedAccess& refuse
       completion.refuse(EACCES, refused);
     });
   }
+  port_.port->stats().add(device::refusal_counter(refused.reason));
   device::refusal_log().own(
       [&] { return "refused: " + device::explain(device::kReceive, refused); });
   bindings_.count(call.report.counter(), CounterEvent::kReceive, false);

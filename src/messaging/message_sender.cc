@@ -56,10 +56,11 @@ void name_refusal(int& error, int& detail) {
 }  // namespace
 
 MessageSender::MessageSender(const EndpointSetup& setup, OptionalLock& lock, PeerFlows& flows,
-                             Sleepers& sleepers)
-    : bindings_(setup.bindings), lock_(lock), flows_(flows), sleepers_(sleepers) {}
+                             Sleepers& sleepers, Stats& stats)
+    : bindings_(setup.bindings), lock_(lock), flows_(flows), sleepers_(sleepers), stats_(stats) {}
 
-void MessageSender::log(std::uint64_t flags, const RefusedAccess& refused) {
+void MessageSender::note(std::uint64_t flags, const RefusedAccess& refused) {
+  stats_.add(device::refusal_counter(refused.reason));
   const bool by_target = refused.reason <= static_cast<int>(memory::kLastAccessError);
   device::refusal_log().own([&] {
     return (by_target ? "refused by the target: " : "refused: ") + device::explain(flags, refused);
@@ -80,7 +81,7 @@ void MessageSender::push(void* context, std::uint64_t flags, int error,
 
 int MessageSender::fail(const Report& report, std::uint64_t flags, CounterEvent event, int error,
                         const RefusedAccess* refused) {
-  if (refused != nullptr) log(flags, *refused);
+  if (refused != nullptr) note(flags, *refused);
   if (report.silent()) return error;
   if (report.reports_failure()) push(report.context, flags, error, refused);
   bindings_.count(report.counter(), event, false);
@@ -224,7 +225,7 @@ void MessageSender::wait_for_end(link::Flow& flow) {
 [[gnu::cold, gnu::noinline]] void MessageSender::end_refused(const PendingOperation& pending,
                                                              int error, int reason, bool reports) {
   const RefusedAccess refused{.reason = reason, .ranges = pending.ranges, .range = pending.first};
-  log(pending.flags, refused);
+  note(pending.flags, refused);
   if (reports) push(pending.context, pending.flags, error, &refused);
 }
 

@@ -66,8 +66,23 @@ enum class Stat : std::uint8_t {
   kAnswersLimited,
   kRequestsDisplaced,
   kRequestsHeldBack,
+  // Own operations of libfabric's endpoints that were refused, by reason (device/refusals.h).
+  kRefusedUnknownKey,
+  kRefusedBeforeStart,
+  kRefusedPastEnd,
+  kRefusedWraps,
+  kRefusedNoRight,
+  kRefusedTooMany,
+  kRefusedNotServed,
+  kRefusedSplitElement,
+  kRefusedDisabled,
+  kRefusedOtherBinding,
+  kRefusedNotRefreshed,
+  kRefusedOtherAuthorization,
+  kRefusedNotMapped,
+  kRefusedLocalBuffer,
 };
-inline constexpr std::size_t kStats = static_cast<std::size_t>(Stat::kRequestsHeldBack) + 1;
+inline constexpr std::size_t kStats = static_cast<std::size_t>(Stat::kRefusedLocalBuffer) + 1;
 
 // The name that the log and other processes show for a counter. Linux's RDMA drivers have the same
 // for the same event (hw_counters).
@@ -92,6 +107,8 @@ class Stats {
   std::uint64_t sum(Stat first, Stat last) const;
   // Packets dropped before a flow took them.
   std::uint64_t dropped() const { return sum(Stat::kMalformedPackets, Stat::kRelayedFromWeft); }
+  // Own operations that were refused.
+  std::uint64_t refused() const { return sum(Stat::kRefusedUnknownKey, Stat::kRefusedLocalBuffer); }
 
   // For objects whose events are not counted: its values mean nothing.
   static Stats& discarded();

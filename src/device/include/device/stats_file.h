@@ -23,7 +23,7 @@ namespace weft::device {
 namespace stats_format {
 
 inline constexpr std::uint64_t kMagic = 0x5441'5453'5446'4557;  // "WEFTSTAT"
-inline constexpr std::uint32_t kVersion = 5;
+inline constexpr std::uint32_t kVersion = 6;
 inline constexpr std::size_t kPage = 4096;
 inline constexpr std::size_t kNameBytes = 32;
 inline constexpr std::uint32_t kBlocks = 4096;

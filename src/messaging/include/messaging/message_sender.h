@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/refused_access.h"
+#include "base/stats.h"
 #include "device/counter.h"
 #include "link/flow.h"
 #include "messaging/calls.h"
@@ -20,9 +21,10 @@ class PeerFlows;
 // the other functions need it.
 class MessageSender final : public link::FlowSink {
  public:
-  // Everything outlives the sender. The table may be constructed later.
+  // Everything outlives the sender. The table may be constructed later. `stats` are those of the
+  // port.
   MessageSender(const EndpointSetup& setup, OptionalLock& lock, PeerFlows& flows,
-                Sleepers& sleepers);
+                Sleepers& sleepers, Stats& stats);
 
   // As the functions of Endpoint, or kPollThenAgain.
   int send(SendCall& call);
@@ -48,7 +50,7 @@ class MessageSender final : public link::FlowSink {
   }
   // Reports an operation that has failed at once. It was started and has ended, so its error
   // completes through the queue (0). An injected one has no completion: its caller gets the error.
-  // A refused access says what it was: `refused`, if that is not null, which is logged, too.
+  // A refused access says what it was: `refused`, if that is not null, which is logged and counted.
   int fail(const Report& report, std::uint64_t flags, CounterEvent event, int error,
            const RefusedAccess* refused = nullptr);
   // The same for a call; an error of its flow may be a refusal.
@@ -81,7 +83,7 @@ class MessageSender final : public link::FlowSink {
   template <class Call>
   int fail_at_once(const Call& call, const link::Flow* flow, const link::Outcome& outcome);
   void end_refused(const PendingOperation& pending, int error, int reason, bool reports);
-  void log(std::uint64_t flags, const RefusedAccess& refused);
+  void note(std::uint64_t flags, const RefusedAccess& refused);
   void push(void* context, std::uint64_t flags, int error, const RefusedAccess* refused = nullptr);
   void ended(void* cookie, int error, int detail) override;
 
@@ -89,6 +91,7 @@ class MessageSender final : public link::FlowSink {
   OptionalLock& lock_;
   PeerFlows& flows_;
   Sleepers& sleepers_;
+  Stats& stats_;
   Pool<PendingOperation> pending_;
   PendingOperation* next_pending_ = nullptr;  // for the next call that stays pending
   int loss_ = ECONNRESET;
