@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 
 namespace weft::device {
@@ -52,6 +53,41 @@ TEST(CompletionQueue, AnEmptyOneGivesNothing) {
   Completion error;
   EXPECT_FALSE(queue.pop_error(error));
   EXPECT_TRUE(queue.empty());
+}
+
+TEST(CompletionQueue, CountsTheEntriesThatCameAndThoseThatWait) {
+  CompletionQueue queue(16, true, WaitKind::kNone);
+  for (std::uint64_t i = 0; i < 5; ++i) push(queue, success(i));
+  push(queue, failure(5, CompletionStatus::kFlushed));
+  EXPECT_EQ(queue.fill().added, 6U);
+  EXPECT_EQ(queue.fill().queued, 6U);
+  EXPECT_EQ(queue.errors(), 1U);
+  Front front{};
+  take(queue, 2, front);
+  EXPECT_EQ(queue.fill().added, 6U);
+  EXPECT_EQ(queue.fill().queued, 4U);
+}
+
+// Never more than this thread's entries that are under way: `queued` is of one moment.
+TEST(CompletionQueue, HasNoMoreEntriesThanThereWereWhileTheyAreCounted) {
+  CompletionQueue queue(16, true, WaitKind::kNone);
+  std::atomic<bool> ended{false};
+  std::thread counting([&] {
+    for (std::size_t added = 0; !ended;) {
+      const CompletionQueue::Fill fill = queue.fill();
+      EXPECT_GE(fill.added, added);
+      EXPECT_LE(fill.queued, 1U);
+      added = fill.added;
+    }
+  });
+  Front front{};
+  for (std::uint64_t i = 0; i < 20'000; ++i) {
+    push(queue, success(i));
+    take(queue, 1, front);
+  }
+  ended = true;
+  counting.join();
+  EXPECT_EQ(queue.fill().added, 20'000U);
 }
 
 TEST(CompletionQueue, CompletionsLeaveInTheOrderOfTheirArrival) {

@@ -13,6 +13,7 @@
 #include "base/warning.h"
 #include "capture/recorder.h"
 #include "device/device.h"
+#include "device/port_totals.h"
 #include "joint_group.h"
 #include "joint_inbox.h"
 #include "link/place.h"
@@ -243,8 +244,10 @@ Result<std::unique_ptr<Port>> Port::open(std::shared_ptr<Device> device, const l
     if (shares) device->warn_of_network(device->no_directory());
     shares = false;
   }
-  std::unique_ptr<Port> port(
-      new Port(device->stats().take(setup.name.text()), std::move(wake).value()));
+  StatsFile& blocks = device->stats();
+  auto stats = setup.totals != nullptr ? setup.totals->take(blocks, setup.name.text())
+                                       : blocks.take(setup.name.text());
+  std::unique_ptr<Port> port(new Port(std::move(stats), std::move(wake).value()));
   port->parts_ = std::make_unique<Parts>(std::move(device), setup, *port->stats_, port->wake_);
   Parts& parts = *port->parts_;
   Status opened;

@@ -75,6 +75,20 @@ class CompletionQueue {
     const std::size_t head = head_;  // first: it never passes the tail
     return tail_ - head;
   }
+  // How many entries have been added since the beginning, and how many of them are still queued:
+  // both of one moment. Not after purge(). Any thread.
+  struct Fill {
+    std::size_t added;
+    std::size_t queued;
+  };
+  Fill fill() const {
+    for (std::size_t head = head_;;) {
+      const std::size_t tail = tail_;
+      const std::size_t later = head_;
+      if (later == head) return {tail, tail - head};
+      head = later;
+    }
+  }
   // The next read shall drive the endpoints, even when it finds entries: until then something waits
   // that has been reported. Any thread.
   void ask_for_progress() { asked_for_progress_.store(true, std::memory_order_relaxed); }
@@ -83,8 +97,9 @@ class CompletionQueue {
     return asked_for_progress_.load(std::memory_order_relaxed) &&
            asked_for_progress_.exchange(false, std::memory_order_relaxed);
   }
-  // True when an error is queued.
+  // True when an error is queued; how many are.
   bool has_error() const { return errors_ != 0; }
+  std::size_t errors() const { return errors_; }
 
   // What stands at the front.
   enum class Front { kNothing, kCompletion, kError };

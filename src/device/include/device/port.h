@@ -29,6 +29,7 @@ struct Place;
 namespace weft::device {
 
 class Device;
+class PortTotals;
 
 // What an endpoint wants of its port.
 struct PortSetup {
@@ -43,6 +44,7 @@ struct PortSetup {
   bool listens = false;    // for requests for connections: reached through port 4791, too
   AuthorizationPtr authorization = nullptr;  // the key that peers and regions must have, or none
   const Options* options = &Options::defaults();
+  std::shared_ptr<PortTotals> totals = nullptr;  // that have its counters, too; or none
   // As rdm::RdmOptions::remote_peer_seen says; of datagrams nothing waits for a peer.
   std::function<void()> remote_peer_seen;
 };
