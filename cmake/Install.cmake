@@ -12,6 +12,8 @@ endif()
 if(TARGET weft-rdmacm)
   install(TARGETS weft-verbs weft-rdmacm LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/weft)
 endif()
+# Beside libfabric's own headers, as those of its other providers.
+install(FILES include/rdma/fi_ext_weft.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/rdma)
 # Experimental verbs. Not in INCLUDEDIR itself: there the header would come before the distribution's
 # in every program. The .pc file finds it from where it lies itself.
 install(DIRECTORY include/ofed DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weft)

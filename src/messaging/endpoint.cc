@@ -2,6 +2,7 @@
 // How do the parts of an endpoint come together, and how does it close?
 #include "messaging/endpoint.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -76,6 +77,15 @@ bool Endpoint::try_to_close() {
 void Endpoint::leave_queue() {
   if (own_queue_ == nullptr) receiver_.cancel_under_way();
   queue_.leave(*this);
+}
+
+Endpoint::Load Endpoint::load() {
+  const ControlGuard guard(lock_);
+  const auto sends_here = [this](const std::shared_ptr<RemoteSender>& sender) {
+    return sender != nullptr && sender->accepted && sender->receiver == &receiver_;
+  };
+  const auto sources = std::count_if(at_.senders.begin(), at_.senders.end(), sends_here);
+  return {flows_.open(), static_cast<std::size_t>(sources), queue_.waiting(), queue_.bytes_kept()};
 }
 
 // One that only sends has to notice, too, that a peer has died: its queue fills silently.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What may a forked child do with what it has inherited, and with libfabric?
 #include <rdma/fi_atomic.h>
+#include <rdma/fi_ext_weft.h>
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 #include <sys/wait.h>
@@ -69,6 +70,9 @@ TEST_P(ForkedChild, IsRefusedTheUseOfWhatItHasInherited) {
   const Token received = world.initiator().post({.kind = Kind::kRecv, .length = 100});
   const Token sent = world.target().post(
       {.kind = Kind::kSend, .length = 100, .seed = 3, .peer = world.to_initiator()});
+  void* interface = nullptr;
+  fi_open_ops(&world.endpoint().domain()->get()->fid, FI_WEFT_DOMAIN_OPS, FI_WEFT_DOMAIN_VERSION,
+              &interface, nullptr);  // stays null where another provider is tested
   in_child([&] {
     fid_ep* const ep = world.ep();
     const fi_addr_t peer = world.to_target();
@@ -105,6 +109,13 @@ TEST_P(ForkedChild, IsRefusedTheUseOfWhatItHasInherited) {
     EXPECT_EQ(fi_mr_reg(domain, &word, 8, FI_REMOTE_READ, 0, 7, 0, &mr, nullptr), kNo);
     fid_cq* cq = nullptr;
     EXPECT_EQ(fi_cq_open(domain, nullptr, &cq, nullptr), kNo);
+    fi_weft_domain_stats stats{};
+    auto* const weft = static_cast<fi_weft_ops_domain*>(interface);
+    EXPECT_EQ(weft != nullptr ? weft->read(domain, &stats, sizeof stats) : kNo, kNo);
+    EXPECT_EQ(
+        fi_open_ops(&domain->fid, FI_WEFT_DOMAIN_OPS, FI_WEFT_DOMAIN_VERSION, &interface, nullptr),
+        kNo);
+    EXPECT_EQ(fi_set_ops(&domain->fid, FI_SET_OPS_HMEM_OVERRIDE, 0, nullptr, nullptr), kNo);
     fid* fids[] = {&objects.cq()->fid};
     EXPECT_EQ(fi_trywait(objects.domain()->fabric(), fids, 1), kNo);
   });

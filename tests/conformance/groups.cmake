@@ -20,13 +20,15 @@ set(bad_accesses "Accesses/*")
 set(explanations "Explained/*")
 # Keys of endpoints, connections and regions; one test runs the others in a process of its own.
 set(authorization "Authorization*:Keyed/*")
+# What the domain counts, over each link.
+set(domain_statistics "Statistics/*:DomainStatisticsCalls.*:DomainStatisticsOfSharedPorts.*")
 set(crowds "ManyPeers*")
 set(datagrams "*Datagram*:Multicast.*:-DatagramLocalDescriptors.*")
 set(connections "Connecting.*:Connected.*:Connection*:ControlProgress.*")
 # Everything in which a second thread of the test's process takes part.
 # They are in these files, which are all that ThreadSanitizer gets.
 set(files_with_threads threads counter cq_wait eq progress wait_set trigger deferred_work connection_threads
-  control_threads asynchronous_registration region_hammer)
+  control_threads asynchronous_registration region_hammer domain_statistics)
 set(threads "Threaded/*:Completion/CqWait*:Counters/CounterWait*:Events/*:Sets/*:AutoThreaded.*:OwnLoop*:DeferredWorkThreaded.*:ThreadsOfConnections.*:ControlThreads*:${registrations}")
 # Its duration is a parameter: tools/ci/soak.py runs it for longer.
 set(hammer "RegionHammer*")
@@ -38,4 +40,4 @@ set(waiting "Idle/*:WaitingCost*")
 # Thousands of objects: tools/ci/soak.py runs them.
 set(long "ManyEndpoints/*")
 set(objects
-  "-${operations}:${matrix}:${matching}:${remote_access}:${crowds}:${datagrams}:${connections}:${threads}:${left_alone}:${waiting}:${long}:${named_contracts}:${local_descriptors}:${bad_accesses}:${hammer}:${explanations}:${authorization}")
+  "-${operations}:${matrix}:${matching}:${remote_access}:${crowds}:${datagrams}:${connections}:${threads}:${left_alone}:${waiting}:${long}:${named_contracts}:${local_descriptors}:${bad_accesses}:${hammer}:${explanations}:${authorization}:${domain_statistics}")

@@ -190,7 +190,8 @@ fi_ops_av* av_operations() {
 Av::Av(Domain& domain, const fi_av_attr& attributes, void* context)
     : ChildObject(FI_CLASS_AV, domain, context, fid_operations<kAvCalls>()),
       events_((attributes.flags & FI_EVENT) != 0),
-      addresses_(attributes.count) {
+      addresses_(attributes.count),
+      listed_(domain.address_vectors(), *this) {
   ops = av_operations();
 }
 

@@ -35,6 +35,7 @@ class Av : public ChildObject<Av, fid_av, Domain>, public Usable {
   const bool events_;
   BoundEventQueue eq_;
   messaging::AddressVector addresses_;
+  const OpenObjects<Av>::Listing listed_;
 };
 
 }  // namespace weft::fabric

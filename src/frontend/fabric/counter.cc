@@ -64,7 +64,8 @@ Cntr::Cntr(Domain& domain, const WaitWish& wish, void* context)
     : ChildObject(FI_CLASS_CNTR, domain, context, fid_operations<kCntrCalls>()),
       counter_(domain.locking(), wish.kind()),
       wait_point_(
-          counter_.engines(), wish, [this] { return has_news(); }, &domain.engines()) {
+          counter_.engines(), wish, [this] { return has_news(); }, &domain.engines()),
+      listed_(domain.counters(), *this) {
   ops = counter_table.get();
 }
 

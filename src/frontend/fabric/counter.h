@@ -54,6 +54,7 @@ class Cntr : public ChildObject<Cntr, fid_cntr, Domain>, public Usable {
   std::atomic<std::uint64_t> polled_errors_{0};
   std::atomic<std::uint64_t> told_errors_{0};
   WaitPoint wait_point_;
+  const OpenObjects<Cntr>::Listing listed_;
 };
 
 }  // namespace weft::fabric

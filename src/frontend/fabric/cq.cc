@@ -161,7 +161,8 @@ Cq::Cq(Domain& domain, const fi_cq_attr& attributes, const WaitWish& wish, void*
       size_(attributes.size != 0 ? attributes.size : kUsualQueueSize),
       queue_(size_, domain.locking(), wish.kind()),
       wait_point_(
-          queue_.engines(), wish, [this] { return !queue_.empty(); }, &domain.engines()) {
+          queue_.engines(), wish, [this] { return !queue_.empty(); }, &domain.engines()),
+      listed_(domain.queues(), *this) {
   ops = cq_table.get();
 }
 

@@ -22,6 +22,8 @@ class Cq : public ChildObject<Cq, fid_cq, Domain>, public Usable {
 
   Domain& domain() const { return parent(); }
   device::CompletionQueue& queue() { return queue_; }
+  // As the program wishes it.
+  std::size_t size() const { return size_; }
   WaitPoint& wait_point() { return wait_point_; }
   fi_cq_format format() const { return format_; }
   // Where fi_cq_readerr(3) leaves error data that the program gives no place for.
@@ -40,6 +42,7 @@ class Cq : public ChildObject<Cq, fid_cq, Domain>, public Usable {
   std::atomic<unsigned> reads_alone_{0};
   WaitPoint wait_point_;
   LentErrorData lent_{};
+  const OpenObjects<Cq>::Listing listed_;
 };
 
 }  // namespace weft::fabric

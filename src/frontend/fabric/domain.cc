@@ -105,8 +105,11 @@ int close_domain(fid* fid) {
   return keys.none_mapped() || keys.inherited() ? close_object<Domain>(fid) : -FI_EBUSY;
 }
 
-constexpr FidCalls kDomainCalls{
-    .close = close_domain, .bind = bind_object<Domain>, .control = control_domain};
+constexpr FidCalls kDomainCalls{.close = close_domain,
+                                .bind = bind_object<Domain>,
+                                .control = control_domain,
+                                .ops_open = open_domain_ops,
+                                .ops_set = set_domain_ops};
 
 fi_ops_domain* domain_operations() {
   return operations_with<fi_ops_domain>([](fi_ops_domain& table) {

@@ -14,6 +14,7 @@
 #include "base/usable.h"
 #include "device/device.h"
 #include "device/engine_registry.h"
+#include "device/port_totals.h"
 #include "device/progress_thread.h"
 #include "device/region_counters.h"
 #include "eq.h"
@@ -21,12 +22,18 @@
 #include "fid_object.h"
 #include "instances.h"
 #include "messaging/shared_ports.h"
+#include "open_objects.h"
 #include "raw_keys.h"
 #include "terms.h"
 #include "transfer_rules.h"
 #include "triggers.h"
 
 namespace weft::fabric {
+
+class Av;
+class Cntr;
+class Cq;
+class Ep;
 
 // What a domain asks of memory that is registered in it: fi_mr(3), mr_mode.
 struct RegistrationMode {
@@ -98,6 +105,15 @@ class Domain : public ChildObject<Domain, fid_domain, Fabric>, public Usable {
   }
   // Counts what peers do with regions.
   device::RegionCounters& region_counters() { return region_counters_; }
+  // Objects that are open in it,
+  OpenObjects<Ep>& endpoints() { return endpoints_; }
+  OpenObjects<Cq>& queues() { return queues_; }
+  OpenObjects<Cntr>& counters() { return counters_; }
+  OpenObjects<Av>& address_vectors() { return address_vectors_; }
+  // the number of regions that are,
+  std::size_t regions() const { return regions_.load(std::memory_order_relaxed); }
+  // and the counts of its endpoints.
+  const std::shared_ptr<device::PortTotals>& port_totals() const { return port_totals_; }
   // The keys of its regions and those of its peers' regions that it has mapped.
   RawKeys& raw_keys() { return raw_keys_; }
   // Operations that wait for a counter.
@@ -147,6 +163,11 @@ class Domain : public ChildObject<Domain, fid_domain, Fabric>, public Usable {
   device::EngineRegistry engines_;
   messaging::SharedPorts ports_;
   device::RegionCounters region_counters_;
+  const std::shared_ptr<device::PortTotals> port_totals_ = std::make_shared<device::PortTotals>();
+  OpenObjects<Ep> endpoints_;
+  OpenObjects<Cq> queues_;
+  OpenObjects<Cntr> counters_;
+  OpenObjects<Av> address_vectors_;
   RawKeys raw_keys_;
   const std::optional<TransferRules> rules_;
   std::atomic<std::uint32_t> last_endpoint_{0};
@@ -156,6 +177,16 @@ class Domain : public ChildObject<Domain, fid_domain, Fabric>, public Usable {
 
 // fi_mr_reg(3), fi_mr_regv(3), fi_mr_regattr(3).
 fi_ops_mr* mr_operations();
+
+// fi_open_ops(3) of a domain: the interface of rdma/fi_ext_weft.h, whose version are the flags.
+// Errors: -FI_EINVAL without a name or a place, -FI_ENOSYS for another name, or a version that this
+// is not.
+int open_domain_ops(fid* domain, const char* name, std::uint64_t version, void** operations,
+                    void* context);
+// fi_set_ops(3) of a domain: -FI_ENOSYS, as no operation may be replaced; -FI_EINVAL without a
+// name.
+int set_domain_ops(fid* domain, const char* name, std::uint64_t flags, void* operations,
+                   void* context);
 
 // What the domain opens; arguments as in libfabric, checked for null.
 int open_av(Domain& domain, fi_av_attr* attributes, fid_av** av, void* context);

@@ -91,6 +91,7 @@ Ep::Ep(Domain& domain, const fi_info& info, const TypeOffer& offer, os::UdpPort 
   rma = (caps_ & FI_RMA) != 0 ? rma_operations() : no_operations<fi_ops_rma>();
   atomic = (caps_ & FI_ATOMIC) != 0 ? atomic_operations() : no_operations<fi_ops_atomic>();
   collective = no_operations<fi_ops_collective>();
+  listed_.emplace(domain.endpoints(), *this);
 }
 
 // The address of the endpoint, and what the handle of the info says. A request is taken last, so
@@ -155,6 +156,7 @@ int Ep::open(Domain& domain, const fi_info& info, fid_ep** ep, void* context) {
 }
 
 Ep::~Ep() {
+  listed_.reset();
   if (core_ != nullptr) {
     detach();
     domain_.triggers().drop(core_.get());
@@ -369,6 +371,7 @@ messaging::EndpointSetup Ep::setup() {
   // fi_mr(3): an access is counted if the endpoint that it goes through has FI_RMA_EVENT.
   if ((caps_ & FI_RMA_EVENT) != 0) setup.region_counters = &domain_.region_counters();
   if (offer_->type == FI_EP_DGRAM) setup.service = link::Service::kDatagram;
+  setup.totals = domain_.port_totals();
   setup.remote_peer_seen = domain_.remote_peer_seen();
   setup.options = &domain_.options();
   return setup;

@@ -69,6 +69,13 @@ class Ep : public Handle, public Usable {
   void add_alias(Handle& alias);
   void remove_alias(Handle& alias);
 
+  // Calls look(core) with what runs in it, which does not change meanwhile; null before enable().
+  template <class Look>
+  auto inspect(Look look) const {
+    const std::lock_guard guard(control_);
+    return look(core_.get());
+  }
+
   // fi_tx_size_left(3) of one that runs.
   std::size_t tx_size_left() const;
   bool is_connected() const { return connector_ != nullptr; }
@@ -137,6 +144,7 @@ class Ep : public Handle, public Usable {
   std::unique_ptr<Connector> connector_;
   std::unique_ptr<messaging::Endpoint> core_;
   std::vector<std::function<void()>> leaves_;  // end what attach() began
+  std::optional<OpenObjects<Ep>::Listing> listed_;
 };
 
 // Tables of operations, each in a file of its own.

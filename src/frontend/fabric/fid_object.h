@@ -18,6 +18,8 @@ struct FidCalls {
   int (*close)(fid*) = kUnsupported;
   int (*bind)(fid*, fid*, std::uint64_t) = kUnsupported;
   int (*control)(fid*, int, void*) = kUnsupported;
+  int (*ops_open)(fid*, const char*, std::uint64_t, void**, void*) = kUnsupported;
+  int (*ops_set)(fid*, const char*, std::uint64_t, void*, void*) = kUnsupported;
 };
 
 template <const FidCalls& kOffered>
@@ -26,6 +28,8 @@ OperationTable<fi_ops> fid_table([] {
   made.close = kOffered.close;
   made.bind = kOffered.bind;
   made.control = kOffered.control;
+  made.ops_open = kOffered.ops_open;
+  made.ops_set = kOffered.ops_set;
   return made;
 }());
 

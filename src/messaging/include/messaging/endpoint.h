@@ -85,6 +85,14 @@ class Endpoint {
     const ControlGuard guard(lock_);
     return at_.port->stats_now();
   }
+  // How much there is of what it has; of its port and its receives also what others share.
+  struct Load {
+    std::size_t destinations;  // peers that a flow leads to
+    std::size_t sources;       // peers whose messages are let in
+    std::size_t receives;      // that wait for messages
+    std::size_t kept_bytes;    // of memory, for messages that wait for receives
+  };
+  Load load();
   // The address by which peers know it.
   os::SocketAddress name() {
     const ControlGuard guard(lock_);

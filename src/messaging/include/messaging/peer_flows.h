@@ -56,6 +56,11 @@ class PeerFlows {
   void lose(PeerIndex peer) { lose(peers_[peer]); }
   // How many numbers have been used.
   std::size_t size() const { return peers_.size(); }
+  // How many of them have a flow.
+  std::size_t open() const {
+    const auto open = [](const Peer& peer) { return peer.flow != nullptr; };
+    return static_cast<std::size_t>(std::count_if(peers_.begin(), peers_.end(), open));
+  }
 
   // The flow of a connected endpoint, or null.
   link::Flow* only() const { return peers_.empty() ? nullptr : peers_[0].flow.get(); }

@@ -57,6 +57,8 @@ class ReceiveQueue {
   Matcher& matcher_of(const QueuedUnexpected& message) {
     return matcher(message.arrival.operation == link::MessageOperation::kTagged);
   }
+  // Receives that wait.
+  std::size_t waiting() const { return tagged_.waiting() + untagged_.waiting(); }
   // Of messages that are kept.
   std::size_t bytes_kept() const { return tagged_.bytes_kept() + untagged_.bytes_kept(); }
   // As Matcher::forget().
@@ -82,7 +84,6 @@ class ReceiveQueue {
   int post_multi(Receive& receive);
   int give_back(Receive& receive, int error);
   bool take_kept(Receive& receive, Matcher& queue);
-  std::size_t waiting() const { return tagged_.waiting() + untagged_.waiting(); }
   bool full() const { return waiting() >= size_; }
   int peek(const ReceiveCall& call);
   int take_claimed(const ReceiveCall& call);
