@@ -60,7 +60,7 @@ void DatagramService::count_lost(int error) {
 }
 
 int DatagramService::send(SendCall& call) {
-  if (!sender_.may_report(call.report)) return EAGAIN;
+  if (!sender_.may_start(call.report)) return EAGAIN;
   int error = 0;
   link::Flow* flow = flows_.find(call.peer, error);
   if (error == EINVAL) return EINVAL;
@@ -77,7 +77,7 @@ int DatagramService::send(SendCall& call) {
 }
 
 int DatagramService::send_to_group(SendCall& call) {
-  if (!sender_.may_report(call.report)) return EAGAIN;
+  if (!sender_.may_start(call.report)) return EAGAIN;
   Group* group = find_group(call.peer);
   if (group == nullptr) return EINVAL;
   if (group->flow == nullptr) return EACCES;

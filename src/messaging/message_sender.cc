@@ -57,7 +57,17 @@ void name_refusal(int& error, int& detail) {
 
 MessageSender::MessageSender(const EndpointSetup& setup, OptionalLock& lock, PeerFlows& flows,
                              Sleepers& sleepers, Stats& stats)
-    : bindings_(setup.bindings), lock_(lock), flows_(flows), sleepers_(sleepers), stats_(stats) {}
+    : bindings_(setup.bindings),
+      lock_(lock),
+      flows_(flows),
+      sleepers_(sleepers),
+      stats_(stats),
+      context_(setup.transmit_room, setup.bindings.tx) {}
+
+std::size_t MessageSender::room() {
+  const Section section(lock_);
+  return context_.room();
+}
 
 void MessageSender::note(std::uint64_t flags, const RefusedAccess& refused) {
   stats_.add(device::refusal_counter(refused.reason));
@@ -71,6 +81,7 @@ void MessageSender::push(void* context, std::uint64_t flags, int error,
                          const RefusedAccess* refused) {
   if (bindings_.tx == nullptr) return;
   bindings_.tx->push([&](device::Completion& completion) {
+    context_.report();
     completion = {};
     completion.context = context;
     completion.flags = flags;
@@ -109,7 +120,7 @@ template void MessageSender::abandon(const AtomicCall& call, int error);
 template <class Call>
 int MessageSender::refuse(const Call& call, const RefusedAccess& refused) {
   const Section section(lock_);
-  if (!may_report(call.report)) return EAGAIN;
+  if (!may_start(call.report)) return EAGAIN;
   return fail(call.report, flags_of(call), event_of(call), EACCES, &refused);
 }
 
@@ -131,6 +142,10 @@ template <class Call>
 inline link::Flow* MessageSender::flow_for(const Call& call, int& status) {
   status = EAGAIN;
   if (!may_report(call.report)) return nullptr;
+  if (context_.full()) [[unlikely]] {
+    status = kPollThenAgain;
+    return nullptr;
+  }
   link::Flow* flow = flows_.find(call.peer, status);
   if (flow == nullptr) {
     if (!is_answer(status)) {
@@ -174,6 +189,7 @@ inline int MessageSender::start(link::Flow* flow, Call& call, Start begin) {
   pending.report = call.report.wanted();
   pending.counter = use_of(call.report.counter());
   pending.live = true;
+  context_.begin();
   const std::span<const RemoteRange> ranges = ranges_of(call);
   pending.ranges = static_cast<std::uint8_t>(ranges.size());
   if (!ranges.empty()) pending.first = ranges[0];
@@ -242,6 +258,7 @@ void MessageSender::ended(void* cookie, int error, int detail) {
   bindings_.count(pending.counter.get(), pending.event, error == 0);
   pending.counter = {};
   pending.live = false;
+  context_.end();
   pending_.give(pending);
 }
 

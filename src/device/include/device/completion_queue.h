@@ -63,6 +63,10 @@ class CompletionQueue {
   // True when as many entries again have come as the queue is to hold: not even a peer may add one
   // whose messages have to be taken in while full() holds.
   bool overrun() const { return size() / 2 >= size_.load(std::memory_order_relaxed); }
+  // How many entries have been added, and have been taken by the program, since the beginning. Not
+  // after purge().
+  std::size_t added() const { return tail_.load(std::memory_order_relaxed); }
+  std::size_t taken() const { return head_.load(std::memory_order_relaxed); }
   // How many operations may be started before full() holds: a hint, as those below.
   std::size_t room() const {
     const std::size_t queued = size();

@@ -114,6 +114,8 @@ class Endpoint {
   int refuse(const Call& call, const RefusedAccess& refused) {
     return sender_.refuse(call, refused);
   }
+  // How many more operations it takes now, as far as it and its completion queue are concerned.
+  std::size_t transmit_room() { return sender_.room(); }
   // Where this endpoint takes its receives from.
   ReceiveQueue& receives() { return queue_; }
   // Ends a posted receive, or a send of which no byte has been delivered, with ECANCELED; ENOENT

@@ -65,7 +65,8 @@ struct EndpointSetup : device::PortSetup {
   std::shared_ptr<SharedPort> port = nullptr;
   // Shared with other endpoints, all with the same addresses; null: receives of its own.
   ReceiveQueue* receives = nullptr;
-  std::size_t receive_room = std::size_t{1} << 16;  // of its own ones that wait
+  std::size_t transmit_room = std::size_t{1} << 16;  // operations that it holds at once
+  std::size_t receive_room = std::size_t{1} << 16;   // of its own ones that wait
   Bindings bindings;
   link::Place place;  // where it is: at `name`, unless that replaces a wildcard
   Locking locking = true;

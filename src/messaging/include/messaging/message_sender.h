@@ -10,6 +10,7 @@
 #include "messaging/endpoint_setup.h"
 #include "messaging/pool.h"
 #include "messaging/sleepers.h"
+#include "messaging/transmit_context.h"
 #include "os/optional_lock.h"
 
 namespace weft::messaging {
@@ -39,10 +40,11 @@ class MessageSender final : public link::FlowSink {
   // Ends a send of which no byte has been delivered, with ECANCELED; ENOENT without one.
   int cancel(void* context);
 
-  // False while the completion queue has no room for the end of an operation.
-  bool may_report(const Report& report) const {
-    return bindings_.tx == nullptr || !bindings_.tx->full() || !report.reports_failure();
-  }
+  // False while the completion queue has no room for the end of an operation, or the endpoint holds
+  // as many as it may.
+  bool may_start(const Report& report) { return may_report(report) && !context_.full(); }
+  // As Endpoint::transmit_room().
+  std::size_t room();
   // Reports an operation that has succeeded.
   void complete(const Report& report, std::uint64_t flags, CounterEvent event) {
     if (report.wanted()) push(report.context, flags, 0);
@@ -60,6 +62,10 @@ class MessageSender final : public link::FlowSink {
   void report_losses_as(int error) { loss_ = error; }
 
  private:
+  bool may_report(const Report& report) const {
+    return bindings_.tx == nullptr || !bindings_.tx->full() || !report.reports_failure();
+  }
+
   // An operation that is not finished yet.
   struct PendingOperation {
     void* context = nullptr;
@@ -92,6 +98,7 @@ class MessageSender final : public link::FlowSink {
   PeerFlows& flows_;
   Sleepers& sleepers_;
   Stats& stats_;
+  TransmitContext context_;
   Pool<PendingOperation> pending_;
   PendingOperation* next_pending_ = nullptr;  // for the next call that stays pending
   int loss_ = ECONNRESET;
