@@ -3,6 +3,7 @@
 #include "device/engine_registry.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace weft::device {
 
@@ -25,9 +26,11 @@ Status EngineRegistry::join(EngineGroup& group) {
   return {};
 }
 
+// Programs close many objects in the opposite order, mostly.
 void EngineRegistry::leave(EngineGroup& group) {
   const std::lock_guard guard(mutex_);
-  std::erase(groups_, &group);
+  const auto found = std::find(groups_.rbegin(), groups_.rend(), &group);
+  if (found != groups_.rend()) groups_.erase(std::next(found).base());
   std::erase(wide_, &group);
 }
 

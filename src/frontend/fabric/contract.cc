@@ -61,8 +61,6 @@ constexpr Limit<fi_domain_attr> kDomainLimits[] = {
     {"cq_cnt", &fi_domain_attr::cq_cnt, kObjectCount},
     {"max_ep_tx_ctx", &fi_domain_attr::max_ep_tx_ctx, 1},
     {"max_ep_rx_ctx", &fi_domain_attr::max_ep_rx_ctx, 1},
-    {"max_ep_stx_ctx", &fi_domain_attr::max_ep_stx_ctx, kObjectCount},
-    {"max_ep_srx_ctx", &fi_domain_attr::max_ep_srx_ctx, kObjectCount},
     {"cntr_cnt", &fi_domain_attr::cntr_cnt, kObjectCount},
     {"max_err_data", &fi_domain_attr::max_err_data, kMaxErrorData},
 };
@@ -138,6 +136,8 @@ fi_domain_attr settle_domain(Talks& talks, const TypeOffer& offer, const Terms& 
       {"ep_cnt", &fi_domain_attr::ep_cnt, terms.endpoints},
       {"tx_ctx_cnt", &fi_domain_attr::tx_ctx_cnt, terms.endpoints},
       {"rx_ctx_cnt", &fi_domain_attr::rx_ctx_cnt, terms.endpoints},
+      {"max_ep_stx_ctx", &fi_domain_attr::max_ep_stx_ctx, terms.endpoints},
+      {"max_ep_srx_ctx", &fi_domain_attr::max_ep_srx_ctx, terms.endpoints},
       {"mr_cnt", &fi_domain_attr::mr_cnt, terms.mr_cnt},
       {"mr_iov_limit", &fi_domain_attr::mr_iov_limit, terms.mr_iov_limit},
       {"mr_key_size", &fi_domain_attr::mr_key_size, terms.mr_key_size},

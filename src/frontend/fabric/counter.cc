@@ -60,12 +60,12 @@ OperationTable<fi_ops_cntr> counter_table({sizeof(fi_ops_cntr), read, readerr, a
 
 }  // namespace
 
-Cntr::Cntr(Domain& domain, const WaitWish& wish, void* context)
+Cntr::Cntr(Domain& domain, const WaitWish& wish, Places::Reservation place, void* context)
     : ChildObject(FI_CLASS_CNTR, domain, context, fid_operations<kCntrCalls>()),
+      place_(std::move(place)),
       counter_(domain.locking(), wish.kind()),
       wait_point_(
-          counter_.engines(), wish, [this] { return has_news(); }, &domain.engines()),
-      listed_(domain.counters(), *this) {
+          counter_.engines(), wish, [this] { return has_news(); }, &domain.engines()) {
   ops = counter_table.get();
 }
 
@@ -123,7 +123,9 @@ int open_counter(Domain& domain, fi_cntr_attr* attributes, fid_cntr** cntr, void
           WaitWish::read(attributes->wait_obj, attributes->wait_set, domain.fabric(), wish)) {
     return wrong;
   }
-  return open_waitable(std::make_unique<Cntr>(domain, wish, context), cntr);
+  Places::Reservation place = domain.places().counters.take();
+  if (!place) return -FI_ENOSPC;
+  return open_waitable(std::make_unique<Cntr>(domain, wish, std::move(place), context), cntr);
 }
 
 }  // namespace weft::fabric

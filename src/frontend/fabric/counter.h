@@ -15,7 +15,7 @@ namespace weft::fabric {
 // The object behind a fid_cntr.
 class Cntr : public ChildObject<Cntr, fid_cntr, Domain>, public Usable {
  public:
-  Cntr(Domain& domain, const WaitWish& wish, void* context);
+  Cntr(Domain& domain, const WaitWish& wish, Places::Reservation place, void* context);
 
   // The object behind `cntr`; null unless it is a counter of that domain.
   static Cntr* of(fid_cntr* cntr, const Domain& domain);
@@ -47,6 +47,7 @@ class Cntr : public ChildObject<Cntr, fid_cntr, Domain>, public Usable {
     return counter_.value() != seen_value_ || counter_.errors() != seen_errors_;
   }
 
+  const Places::Reservation place_;
   device::Counter counter_;
   std::atomic<std::uint64_t> seen_value_{0};
   std::atomic<std::uint64_t> seen_errors_{0};
@@ -54,7 +55,6 @@ class Cntr : public ChildObject<Cntr, fid_cntr, Domain>, public Usable {
   std::atomic<std::uint64_t> polled_errors_{0};
   std::atomic<std::uint64_t> told_errors_{0};
   WaitPoint wait_point_;
-  const OpenObjects<Cntr>::Listing listed_;
 };
 
 }  // namespace weft::fabric

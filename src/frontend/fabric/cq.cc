@@ -154,16 +154,36 @@ int check(const fi_cq_attr& attributes) {
 
 }  // namespace
 
-Cq::Cq(Domain& domain, const fi_cq_attr& attributes, const WaitWish& wish, void* context)
+Cq::Cq(Domain& domain, const fi_cq_attr& attributes, const WaitWish& wish,
+       Places::Reservation place, void* context)
     : ChildObject(FI_CLASS_CQ, domain, context, fid_operations<kCqCalls>()),
+      place_(std::move(place)),
       format_(attributes.format),
       has_threshold_(number_of(attributes.wait_cond) == FI_CQ_COND_THRESHOLD),
+      chooses_size_(attributes.size == 0),
       size_(attributes.size != 0 ? attributes.size : kUsualQueueSize),
       queue_(size_, domain.locking(), wish.kind()),
       wait_point_(
           queue_.engines(), wish, [this] { return !queue_.empty(); }, &domain.engines()),
       listed_(domain.queues(), *this) {
   ops = cq_table.get();
+}
+
+void Cq::admit(std::size_t transmit_size) {
+  const std::lock_guard guard(control_);
+  transmit_sizes_ += transmit_size;
+  fit_transmit_contexts();
+}
+
+void Cq::dismiss(std::size_t transmit_size) {
+  const std::lock_guard guard(control_);
+  transmit_sizes_ -= transmit_size;
+  fit_transmit_contexts();
+}
+
+// Such a queue takes any size but 0.
+void Cq::fit_transmit_contexts() {
+  if (chooses_size_) static_cast<void>(queue_.resize(std::max(size_, transmit_sizes_)));
 }
 
 // One thread's count may get lost to another's: it comes round all the same.
@@ -187,7 +207,10 @@ int open_cq(Domain& domain, fi_cq_attr* attributes, fid_cq** cq, void* context) 
           WaitWish::read(attributes->wait_obj, attributes->wait_set, domain.fabric(), wish)) {
     return wrong;
   }
-  return open_waitable(std::make_unique<Cq>(domain, *attributes, wish, context), cq);
+  Places::Reservation place = domain.places().queues.take();
+  if (!place) return -FI_ENOSPC;
+  return open_waitable(std::make_unique<Cq>(domain, *attributes, wish, std::move(place), context),
+                       cq);
 }
 
 }  // namespace weft::fabric

@@ -5,6 +5,7 @@
 #include <rdma/fi_eq.h>
 
 #include <atomic>
+#include <mutex>
 
 #include "base/usable.h"
 #include "completion_error.h"
@@ -18,7 +19,8 @@ namespace weft::fabric {
 // The object behind a fid_cq.
 class Cq : public ChildObject<Cq, fid_cq, Domain>, public Usable {
  public:
-  Cq(Domain& domain, const fi_cq_attr& attributes, const WaitWish& wish, void* context);
+  Cq(Domain& domain, const fi_cq_attr& attributes, const WaitWish& wish, Places::Reservation place,
+     void* context);
 
   Domain& domain() const { return parent(); }
   device::CompletionQueue& queue() { return queue_; }
@@ -26,6 +28,10 @@ class Cq : public ChildObject<Cq, fid_cq, Domain>, public Usable {
   std::size_t size() const { return size_; }
   WaitPoint& wait_point() { return wait_point_; }
   fi_cq_format format() const { return format_; }
+  // A transmit context of that size begins, or ends, to report here. Where the program leaves the
+  // size of the queue to weft, there is room for what all of them hold.
+  void admit(std::size_t transmit_size);
+  void dismiss(std::size_t transmit_size);
   // Where fi_cq_readerr(3) leaves error data that the program gives no place for.
   LentErrorData& lent_error_data() { return lent_; }
   // For a read that finds entries: true now and then, and when an endpoint asked. A program that
@@ -35,9 +41,15 @@ class Cq : public ChildObject<Cq, fid_cq, Domain>, public Usable {
   std::size_t threshold(const void* condition) const;
 
  private:
+  void fit_transmit_contexts();
+
+  const Places::Reservation place_;
   const fi_cq_format format_;
   const bool has_threshold_;
+  const bool chooses_size_;
   const std::size_t size_;
+  std::mutex control_;
+  std::size_t transmit_sizes_ = 0;
   device::CompletionQueue queue_;
   std::atomic<unsigned> reads_alone_{0};
   WaitPoint wait_point_;

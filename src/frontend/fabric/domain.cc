@@ -199,6 +199,7 @@ Domain::Domain(Fabric& fabric, const fi_info& info, std::shared_ptr<device::Devi
       automatic_control_(controls_automatically(info.domain_attr)),
       id_(device_->new_domain()),
       local_descriptors_(std::move(local_descriptors)),
+      places_(*info.domain_attr, terms_),
       locking_(locking_for(info, biased_lock_)),
       registration_{wants(info, FI_MR_ALLOCATED),
                     wants(info, FI_MR_VIRT_ADDR),
@@ -253,12 +254,6 @@ int Domain::open(Fabric& fabric, const fi_info& info, fid_domain** domain, void*
   created->authorization_ = std::move(key).value();
   *domain = created;
   return 0;
-}
-
-Domain::RegionPlace Domain::take_place() {
-  const bool free = regions_++ < terms_.mr_cnt;
-  RegionPlace place(this);
-  return free ? std::move(place) : nullptr;
 }
 
 // Called from within endpoints.

@@ -23,6 +23,7 @@
 #include "instances.h"
 #include "messaging/shared_ports.h"
 #include "open_objects.h"
+#include "places.h"
 #include "raw_keys.h"
 #include "terms.h"
 #include "transfer_rules.h"
@@ -31,7 +32,6 @@
 namespace weft::fabric {
 
 class Av;
-class Cntr;
 class Cq;
 class Ep;
 
@@ -56,11 +56,6 @@ struct RegistrationMode {
 // The object behind a fid_domain. Any thread may use it.
 class Domain : public ChildObject<Domain, fid_domain, Fabric>, public Usable {
  public:
-  struct GiveBack {
-    void operator()(Domain* domain) const { --domain->regions_; }
-  };
-  using RegionPlace = std::unique_ptr<Domain, GiveBack>;
-
   // Opens the device for this domain. Errors: those of device::Device::get() and
   // device::ProgressThread::get().
   // -FI_EINVAL for attributes that fi_getinfo(3) never answers, -FI_ENOSPC as
@@ -108,10 +103,7 @@ class Domain : public ChildObject<Domain, fid_domain, Fabric>, public Usable {
   // Objects that are open in it,
   OpenObjects<Ep>& endpoints() { return endpoints_; }
   OpenObjects<Cq>& queues() { return queues_; }
-  OpenObjects<Cntr>& counters() { return counters_; }
   OpenObjects<Av>& address_vectors() { return address_vectors_; }
-  // the number of regions that are,
-  std::size_t regions() const { return regions_.load(std::memory_order_relaxed); }
   // and the counts of its endpoints.
   const std::shared_ptr<device::PortTotals>& port_totals() const { return port_totals_; }
   // The keys of its regions and those of its peers' regions that it has mapped.
@@ -128,8 +120,8 @@ class Domain : public ChildObject<Domain, fid_domain, Fabric>, public Usable {
   LocalDescriptors* local_descriptors() const { return local_descriptors_.get(); }
   // The rules for transfers beyond the offer, or null.
   const TransferRules* transfer_rules() const { return rules_ ? &*rules_ : nullptr; }
-  // A place for a region among the mr_cnt of the domain; null when all are taken.
-  RegionPlace take_place();
+  // Where what is opened here takes its place.
+  DomainPlaces& places() { return places_; }
   // The authorization key of its endpoints and regions that have none of their own, or null.
   const AuthorizationPtr& authorization() const { return authorization_; }
   // What it asks of registrations.
@@ -154,7 +146,7 @@ class Domain : public ChildObject<Domain, fid_domain, Fabric>, public Usable {
   const DomainId id_;
   AuthorizationPtr authorization_;  // since open()
   const std::unique_ptr<LocalDescriptors> local_descriptors_;
-  std::atomic<std::size_t> regions_{0};
+  DomainPlaces places_;
   BiasedLock biased_lock_;
   const Locking locking_;
   const std::function<void()> remote_peer_seen_ = [this] { begin_progress(); };
@@ -166,7 +158,6 @@ class Domain : public ChildObject<Domain, fid_domain, Fabric>, public Usable {
   const std::shared_ptr<device::PortTotals> port_totals_ = std::make_shared<device::PortTotals>();
   OpenObjects<Ep> endpoints_;
   OpenObjects<Cq> queues_;
-  OpenObjects<Cntr> counters_;
   OpenObjects<Av> address_vectors_;
   RawKeys raw_keys_;
   const std::optional<TransferRules> rules_;
@@ -188,7 +179,8 @@ int open_domain_ops(fid* domain, const char* name, std::uint64_t version, void**
 int set_domain_ops(fid* domain, const char* name, std::uint64_t flags, void* operations,
                    void* context);
 
-// What the domain opens; arguments as in libfabric, checked for null.
+// What the domain opens; arguments as in libfabric, checked for null. -FI_ENOSPC when as many are
+// open as the domain's attributes say.
 int open_av(Domain& domain, fi_av_attr* attributes, fid_av** av, void* context);
 int open_cq(Domain& domain, fi_cq_attr* attributes, fid_cq** cq, void* context);
 int open_counter(Domain& domain, fi_cntr_attr* attributes, fid_cntr** cntr, void* context);

@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "av.h"
-#include "counter.h"
 #include "cq.h"
 #include "domain.h"
 #include "ep.h"
@@ -59,10 +58,11 @@ int read(fid_domain* fid, fi_weft_domain_stats* out, std::size_t size) {
   Stats sum;
   domain.port_totals()->add_to(sum);
   fi_weft_domain_stats stats{};
-  stats.regions = domain.regions();
-  stats.endpoints = domain.endpoints().count();
-  stats.completion_queues = domain.queues().count();
-  stats.counters = domain.counters().count();
+  const DomainPlaces& places = domain.places();
+  stats.regions = places.regions.taken();
+  stats.endpoints = places.endpoints.taken();
+  stats.completion_queues = places.queues.taken();
+  stats.counters = places.counters.taken();
   stats.address_vectors = domain.address_vectors().count();
   stats.packets_sent = sum.of(Stat::kPacketsSent);
   stats.packets_received = sum.sum(Stat::kConnectionMessages, Stat::kCnpsHandled);

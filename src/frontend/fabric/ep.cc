@@ -115,6 +115,20 @@ int Ep::begin(Domain& domain, const fi_info& info, Beginning& beginning) {
   return 0;
 }
 
+// One as an endpoint, and one for each context that is not shared.
+bool Ep::take_places(DomainPlaces& from, const fi_ep_attr& attributes,
+                     std::vector<Places::Reservation>& places) {
+  std::vector<Places*> wanted{&from.endpoints};
+  if (attributes.tx_ctx_cnt != FI_SHARED_CONTEXT) wanted.push_back(&from.transmit_contexts);
+  if (attributes.rx_ctx_cnt != FI_SHARED_CONTEXT) wanted.push_back(&from.receive_contexts);
+  for (Places* each : wanted) {
+    Places::Reservation place = each->take();
+    if (!place) return false;
+    places.push_back(std::move(place));
+  }
+  return true;
+}
+
 int Ep::open(Domain& domain, const fi_info& info, fid_ep** ep, void* context) {
   const int type = number_of(info.ep_attr->type);
   const TypeOffer* offer = offer_of(type);
@@ -140,10 +154,13 @@ int Ep::open(Domain& domain, const fi_info& info, fid_ep** ep, void* context) {
     log_warning(FI_LOG_EP_CTRL, "cannot open the endpoint: {}", key.error().message);
     return fabric_status(key.error());
   }
+  std::vector<Places::Reservation> places;
+  if (!take_places(domain.places(), *info.ep_attr, places)) return -FI_ENOSPC;
   Beginning beginning;
   if (const int wrong = begin(domain, info, beginning)) return wrong;
   std::unique_ptr<Ep> created(new Ep(domain, info, *offer, std::move(*beginning.port), context));
   created->authorization_ = std::move(key).value();
+  created->places_ = std::move(places);
   if (connected) {
     created->keeps_port_ = beginning.chosen;
     if (beginning.request) created->listener_ = beginning.listener;
@@ -158,6 +175,7 @@ int Ep::open(Domain& domain, const fi_info& info, fid_ep** ep, void* context) {
 Ep::~Ep() {
   listed_.reset();
   if (core_ != nullptr) {
+    if (bound_.tx_cq != nullptr) bound_.tx_cq->dismiss(tx_size());
     detach();
     domain_.triggers().drop(core_.get());
     if (bound_.shared_rx == nullptr) domain_.triggers().drop(&core_->receives());
@@ -202,9 +220,11 @@ int Ep::bind(struct fid* object, std::uint64_t flags) {
     case FI_CLASS_EQ:
       return bind_eq(EventQueue::from(object), flags);
     case FI_CLASS_STX_CTX:
-      return bind_one(SharedTransmit::from(object), bound_.shared_tx, shares_tx_, flags);
+      return bind_one(SharedTransmit::from(object), bound_.shared_tx, shares_tx_, flags,
+                      &SharedTransmit::from(object).places());
     case FI_CLASS_SRX_CTX:
-      return bind_one(SharedReceive::from(object), bound_.shared_rx, shares_rx_, flags);
+      return bind_one(SharedReceive::from(object), bound_.shared_rx, shares_rx_, flags,
+                      &SharedReceive::from(object).places());
     default:
       return -FI_EINVAL;
   }
@@ -257,10 +277,17 @@ int Ep::bind_eq(EventQueue& eq, std::uint64_t flags) {
   return connector_ != nullptr ? connector_->bind(eq) : bound_.eq.bind(eq);
 }
 
+// Takes one of `places`, if there are any for endpoints of that object.
 template <class Object>
-int Ep::bind_one(Object& object, Object*& place, bool has_place, std::uint64_t flags) {
+int Ep::bind_one(Object& object, Object*& place, bool has_place, std::uint64_t flags,
+                 Places* places) {
   if (flags != 0) return -FI_EBADFLAGS;
   if (!has_place || place != nullptr || &object.domain() != &domain_) return -FI_EINVAL;
+  if (places != nullptr) {
+    Places::Reservation taken = places->take();
+    if (!taken) return -FI_ENOSPC;
+    places_.push_back(std::move(taken));
+  }
   place = &object;
   uses_.emplace_back(object);
   return 0;
@@ -354,6 +381,7 @@ messaging::EndpointSetup Ep::setup() {
     setup.addresses = &bound_.av->addresses();
   }
   if (bound_.shared_rx != nullptr) setup.receives = &bound_.shared_rx->queue();
+  setup.transmit_room = tx_size();
   setup.receive_room = rx_size_;
   setup.bindings.tx = bound_.tx_cq != nullptr ? &bound_.tx_cq->queue() : nullptr;
   setup.bindings.rx = bound_.rx_cq != nullptr ? &bound_.rx_cq->queue() : nullptr;
@@ -412,6 +440,7 @@ int Ep::enable() {
 }
 
 void Ep::start_running() {
+  if (bound_.tx_cq != nullptr) bound_.tx_cq->admit(tx_size());
   running_.core = core_.get();
   running_.receives = bound_.shared_rx == nullptr ? &core_->receives() : nullptr;
   const std::lock_guard guard(aliases_lock_);
@@ -429,10 +458,11 @@ void Ep::remove_alias(Handle& alias) {
   std::erase(aliases_, &alias);
 }
 
-std::size_t Ep::tx_size_left() const {
-  return bound_.tx_cq == nullptr ? tx_size_
-                                 : std::min<std::size_t>(tx_size_, bound_.tx_cq->queue().room());
+std::size_t Ep::tx_size() const {
+  return bound_.shared_tx != nullptr ? bound_.shared_tx->size() : tx_size_;
 }
+
+std::size_t Ep::tx_size_left() const { return core_->transmit_room(); }
 
 os::SocketAddress Ep::name() const {
   const std::lock_guard guard(control_);

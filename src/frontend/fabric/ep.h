@@ -32,8 +32,9 @@ namespace weft::fabric {
 class Ep : public Handle, public Usable {
  public:
   // Binds the address of `info`, or takes that of the passive endpoint, or the request, that its
-  // handle stands for. Errors: -FI_EINVAL for an info that this domain cannot serve, -FI_EBUSY for
-  // a passive endpoint that listens, -FI_EADDRINUSE and others of bind(2).
+  // handle stands for. Errors: -FI_EINVAL for an info that this domain cannot serve, -FI_ENOSPC
+  // without a place in the domain for it, -FI_EBUSY for a passive endpoint that listens,
+  // -FI_EADDRINUSE and others of bind(2).
   static int open(Domain& domain, const fi_info& info, fid_ep** ep, void* context);
   // Ends what is pending without a report, and frees the object.
   ~Ep();
@@ -42,7 +43,8 @@ class Ep : public Handle, public Usable {
   static Ep& from(fid_ep* ep) { return *Handle::from(ep).endpoint(); }
   static Ep& from(struct fid* fid) { return from(reinterpret_cast<fid_ep*>(fid)); }
 
-  // fi_ep_bind(3). Errors: -FI_EOPBADSTATE after enable(), -FI_EINVAL, -FI_EBADFLAGS.
+  // fi_ep_bind(3). Errors: -FI_EOPBADSTATE after enable(), -FI_EINVAL, -FI_EBADFLAGS, -FI_ENOSPC
+  // for a shared context that has as many endpoints as it may have.
   int bind(struct fid* object, std::uint64_t flags);
   // fi_enable(3). Errors: -FI_ENOAV, -FI_ENOEQ, -FI_ENOCQ, -FI_EOPBADSTATE, those of making it
   // reachable.
@@ -76,7 +78,8 @@ class Ep : public Handle, public Usable {
     return look(core_.get());
   }
 
-  // fi_tx_size_left(3) of one that runs.
+  // The size of its transmit context, own or shared, and fi_tx_size_left(3) of one that runs.
+  std::size_t tx_size() const;
   std::size_t tx_size_left() const;
   bool is_connected() const { return connector_ != nullptr; }
   // Where a running endpoint of datagrams reports: the event queue that is bound, or its domain's;
@@ -106,11 +109,14 @@ class Ep : public Handle, public Usable {
 
   Ep(Domain& domain, const fi_info& info, const TypeOffer& offer, os::UdpPort port, void* context);
   static int begin(Domain& domain, const fi_info& info, Beginning& beginning);
+  static bool take_places(DomainPlaces& from, const fi_ep_attr& attributes,
+                          std::vector<Places::Reservation>& places);
   int bind_cq(Cq& cq, std::uint64_t flags);
   int bind_counter(Cntr& counter, std::uint64_t flags);
   int bind_eq(EventQueue& eq, std::uint64_t flags);
   template <class Object>
-  int bind_one(Object& object, Object*& place, bool has_place, std::uint64_t flags);
+  int bind_one(Object& object, Object*& place, bool has_place, std::uint64_t flags,
+               Places* places = nullptr);
   void start_running();
   void log_statistics() const;
   int check_bindings() const;
@@ -134,6 +140,7 @@ class Ep : public Handle, public Usable {
   std::atomic<std::size_t> min_multi_receive_here_{kMinMultiReceive};
   mutable std::mutex control_;  // of bind(), enable() and rename(), and of what those set
   std::vector<Use> uses_;
+  std::vector<Places::Reservation> places_;
   os::SocketAddress host_;                     // its address, without a port
   std::optional<os::UdpPort> port_;            // none for an endpoint that shares that of others
   AuthorizationPtr authorization_;             // its key, or the domain's; null: none

@@ -85,7 +85,7 @@ ssize_t rx_size_left(fid_ep* ep) {
   return static_cast<ssize_t>(handle.receives()->room());
 }
 
-// What the completion queue has room for; a peer whose queue is full may take less.
+// A peer whose queue is full may take less.
 ssize_t tx_size_left(fid_ep* ep) {
   const Handle& handle = Handle::from(ep);
   if (handle.core() == nullptr) return -FI_EOPBADSTATE;

@@ -126,6 +126,19 @@ bool settle_mr_mode(int opened, int hinted, int& answer) {
   return hinted == 0 || covered;
 }
 
+// The same for the counts of a domain.
+bool settle_counts(const fi_domain_attr& opened, const fi_domain_attr& hinted,
+                   fi_domain_attr& answer) {
+  constexpr std::size_t fi_domain_attr::*kCounts[] = {
+      &fi_domain_attr::cq_cnt,     &fi_domain_attr::ep_cnt,         &fi_domain_attr::tx_ctx_cnt,
+      &fi_domain_attr::rx_ctx_cnt, &fi_domain_attr::max_ep_stx_ctx, &fi_domain_attr::max_ep_srx_ctx,
+      &fi_domain_attr::cntr_cnt,   &fi_domain_attr::mr_cnt};
+  return std::all_of(std::begin(kCounts), std::end(kCounts), [&](auto count) {
+    if (opened.*count != 0) answer.*count = opened.*count;
+    return hinted.*count <= answer.*count;
+  });
+}
+
 // Keeps the contracts that endpoints of the open domain can have.
 Status keep_as_opened(const fi_domain_attr& opened, const fi_domain_attr& hinted,
                       std::vector<Contract>& contracts) {
@@ -134,7 +147,8 @@ Status keep_as_opened(const fi_domain_attr& opened, const fi_domain_attr& hinted
     return !settle_as_opened(&fi_domain_attr::threading, opened, hinted, answer) ||
            !settle_as_opened(&fi_domain_attr::control_progress, opened, hinted, answer) ||
            !settle_as_opened(&fi_domain_attr::data_progress, opened, hinted, answer) ||
-           !settle_mr_mode(opened.mr_mode, hinted.mr_mode, answer.mr_mode);
+           !settle_mr_mode(opened.mr_mode, hinted.mr_mode, answer.mr_mode) ||
+           !settle_counts(opened, hinted, answer);
   });
   if (!contracts.empty()) return {};
   return Error{FI_ENODATA, "the domain in the hints was opened with other attributes"};

@@ -50,12 +50,8 @@ MemoryRegion::MemoryRegion(Domain& domain, const RegionWish& wish, void* context
 }
 
 int MemoryRegion::open(const RegionWish& wish) {
-  Domain::RegionPlace place = parent().take_place();
-  if (place == nullptr) {
-    log_warning(FI_LOG_MR, "{}the domain has {} regions already, the most that are possible",
-                contract_prefix(parent()), parent().terms().mr_cnt);
-    return -FI_ENOSPC;
-  }
+  Places::Reservation place = parent().places().regions.take();
+  if (!place) return -FI_ENOSPC;
   auto made = register_memory(parent(), wish);
   if (!made) return status_of(made.error());
   const std::lock_guard guard(control_);

@@ -70,7 +70,7 @@ class MemoryRegion : public ChildObject<MemoryRegion, fid_mr, Domain> {
   const bool counts_;           // it has the flag FI_RMA_EVENT
   mutable std::mutex control_;  // of all that follows, and of refreshes
   bool open_ = false;
-  Domain::RegionPlace place_;
+  Places::Reservation place_;
   Registered registered_;
   UseOf<Ep> endpoint_;  // that it is bound to, where that is required
   bool enabled_ = false;

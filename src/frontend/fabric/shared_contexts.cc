@@ -31,21 +31,31 @@ bool offered(const fi_rx_attr& rx) {
 
 }  // namespace
 
-SharedTransmit::SharedTransmit(Domain& domain, void* context)
-    : ChildObject(FI_CLASS_STX_CTX, domain, context, fid_operations<kTransmitCalls>()) {
+SharedTransmit::SharedTransmit(Domain& domain, const fi_tx_attr& attributes,
+                               Places::Reservation place, void* context)
+    : ChildObject(FI_CLASS_STX_CTX, domain, context, fid_operations<kTransmitCalls>()),
+      place_(std::move(place)),
+      size_(attributes.size != 0 ? attributes.size : kUsualQueueSize),
+      places_("max_ep_stx_ctx", domain.places().sharing_transmit) {
   ops = no_operations<fi_ops_ep>();
 }
 
 int open_shared_transmit(Domain& domain, const fi_tx_attr* attributes, fid_stx** stx,
                          void* context) {
-  if (attributes != nullptr && !offered(*attributes)) return -FI_EINVAL;
-  *stx = new SharedTransmit(domain, context);
+  const fi_tx_attr wanted = attributes != nullptr ? *attributes : fi_tx_attr{};
+  if (!offered(wanted)) return -FI_EINVAL;
+  Places::Reservation place = domain.places().transmit_contexts.take();
+  if (!place) return -FI_ENOSPC;
+  *stx = new SharedTransmit(domain, wanted, std::move(place), context);
   return 0;
 }
 
-SharedReceive::SharedReceive(Domain& domain, const fi_rx_attr& attributes, void* context)
+SharedReceive::SharedReceive(Domain& domain, const fi_rx_attr& attributes,
+                             Places::Reservation place, void* context)
     : Handle(FI_CLASS_SRX_CTX, domain, context, fid_operations<kReceiveCalls>()),
       use_(domain),
+      place_(std::move(place)),
+      places_("max_ep_srx_ctx", domain.places().sharing_receive),
       queue_(domain.locking(), attributes.size != 0 ? attributes.size : kUsualReceives) {
   caps_ = attributes.caps != 0 ? attributes.caps : kRxCaps & ~FI_DIRECTED_RECV;
   rx_flags = attributes.op_flags;
@@ -68,7 +78,9 @@ SharedReceive::~SharedReceive() { domain_.triggers().drop(&queue_); }
 int open_shared_receive(Domain& domain, const fi_rx_attr* attributes, fid_ep** ep, void* context) {
   const fi_rx_attr wanted = attributes != nullptr ? *attributes : fi_rx_attr{};
   if (!offered(wanted)) return -FI_EINVAL;
-  *ep = new SharedReceive(domain, wanted, context);
+  Places::Reservation place = domain.places().receive_contexts.take();
+  if (!place) return -FI_ENOSPC;
+  *ep = new SharedReceive(domain, wanted, std::move(place), context);
   return 0;
 }
 

@@ -14,20 +14,30 @@
 
 namespace weft::fabric {
 
-// The object behind a fid_stx. Nothing scarce stands behind it: endpoints transmit as they do
-// without one.
+// The object behind a fid_stx. Nothing scarce stands behind it: each endpoint that is bound to it
+// transmits as it does without one, as many operations at a time as the size of this one says.
 class SharedTransmit : public ChildObject<SharedTransmit, fid_stx, Domain>, public Usable {
  public:
-  SharedTransmit(Domain& domain, void* context);
+  SharedTransmit(Domain& domain, const fi_tx_attr& attributes, Places::Reservation place,
+                 void* context);
 
   Domain& domain() const { return parent(); }
+  std::size_t size() const { return size_; }
+  // Endpoints that are bound to it take theirs here.
+  Places& places() { return places_; }
+
+ private:
+  const Places::Reservation place_;
+  const std::size_t size_;
+  Places places_;
 };
 
 // The object behind a fid_ep of fi_srx_context(3): receives posted here take the messages of all
 // endpoints that are bound to it, and complete in the queue of the endpoint whose message it was.
 class SharedReceive : public Handle, public Usable {
  public:
-  SharedReceive(Domain& domain, const fi_rx_attr& attributes, void* context);
+  SharedReceive(Domain& domain, const fi_rx_attr& attributes, Places::Reservation place,
+                void* context);
   ~SharedReceive();
 
   // The object behind `fid`.
@@ -35,9 +45,13 @@ class SharedReceive : public Handle, public Usable {
     return static_cast<SharedReceive&>(Handle::from(fid));
   }
   messaging::ReceiveQueue& queue() { return queue_; }
+  // Endpoints that are bound to it take theirs here.
+  Places& places() { return places_; }
 
  private:
   const Use use_;
+  const Places::Reservation place_;
+  Places places_;
   std::atomic<std::size_t> min_multi_receive_here_{kMinMultiReceive};
   messaging::ReceiveQueue queue_;
 };
