@@ -23,6 +23,8 @@ set(authorization "Authorization*:Keyed/*")
 # What the domain counts, over each link.
 set(domain_statistics "Statistics/*:DomainStatisticsCalls.*:DomainStatisticsOfSharedPorts.*")
 set(crowds "ManyPeers*")
+# Counts of objects and sizes of queues, each up to its limit.
+set(limits "Limits/*:ContextSizes/*")
 set(datagrams "*Datagram*:Multicast.*:-DatagramLocalDescriptors.*")
 set(connections "Connecting.*:Connected.*:Connection*:ControlProgress.*")
 # Everything in which a second thread of the test's process takes part.
@@ -40,4 +42,4 @@ set(waiting "Idle/*:WaitingCost*")
 # Thousands of objects: tools/ci/soak.py runs them.
 set(long "ManyEndpoints/*")
 set(objects
-  "-${operations}:${matrix}:${matching}:${remote_access}:${crowds}:${datagrams}:${connections}:${threads}:${left_alone}:${waiting}:${long}:${named_contracts}:${local_descriptors}:${bad_accesses}:${hammer}:${explanations}:${authorization}:${domain_statistics}")
+  "-${operations}:${matrix}:${matching}:${remote_access}:${crowds}:${datagrams}:${connections}:${threads}:${left_alone}:${waiting}:${long}:${named_contracts}:${local_descriptors}:${bad_accesses}:${hammer}:${explanations}:${authorization}:${domain_statistics}:${limits}")

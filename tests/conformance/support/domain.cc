@@ -66,6 +66,8 @@ Info make_hints(const Options& options) {
   hints->domain_attr->av_type = options.av_type;
   hints->tx_attr->op_flags = options.tx_flags;
   hints->tx_attr->msg_order = options.order;
+  hints->tx_attr->size = options.tx_size;
+  hints->rx_attr->size = options.rx_size;
   hints->rx_attr->msg_order = options.order;
   set_key(*hints->domain_attr, options.domain_key);
   set_key(*hints->ep_attr, options.endpoint_key);

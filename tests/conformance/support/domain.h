@@ -51,6 +51,9 @@ struct Options {
   bool threshold = false;  // FI_CQ_COND_THRESHOLD
   std::size_t cq_size = 4096;
   std::uint64_t cq_flags = 0;  // FI_SELECTIVE_COMPLETION or nothing.
+  // Sizes of the contexts; 0: the provider's choice.
+  std::size_t tx_size = 0;
+  std::size_t rx_size = 0;
   // Each set bit of FI_SEND, FI_RECV, FI_READ, FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE gets a
   // counter of its own.
   std::uint64_t counters = 0;
