@@ -8,7 +8,6 @@ namespace weft::bench {
 namespace {
 
 constexpr std::size_t kPage = 4096;
-constexpr std::uint64_t kRequestedKey = 1;
 
 std::size_t round_to_pages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
@@ -24,7 +23,7 @@ Buffers::Buffers(const Endpoint& endpoint, std::size_t size, std::size_t count)
       count_(count),
       stride_(round_to_pages(size)),
       half_(stride_ * count),
-      memory_(endpoint, 2 * half_, kRequestedKey) {}
+      memory_(endpoint, 2 * half_) {}
 
 RemoteBuffers Buffers::remote() const {
   return {memory_.remote_base(), memory_.remote_base() + half_, memory_.key()};

@@ -8,8 +8,9 @@ namespace weft::bench {
 
 // Counts completions. Waiting is polling, which also lets a manually progressed provider work. A
 // completion with error is fatal. The context of each operation, sent_context() or
-// received_context(), is the number that it adds to.
-class Completions {
+// received_context(), is the number that it adds to. One thread; no cache line is shared with
+// another thread's.
+class alignas(64) Completions {
  public:
   Completions() = default;
   virtual ~Completions() = default;

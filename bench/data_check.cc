@@ -50,7 +50,7 @@ void check_as_server(Context& context, Channel& channel, const Options& options,
 void check_alone(Context& context, const Options& options, std::uint8_t seed) {
   context.buffers.fill_source(seed);
   context.buffers.clear_target();
-  run_self(context, options.operation, 1);
+  run_self(context, options, 1);
   if (!context.buffers.holds(context.arrival(), seed)) {
     die("data check", "the wrong bytes arrived");
   }

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "failure.h"
-#include "selection.h"
 
 namespace weft::bench {
 namespace {
@@ -25,16 +24,10 @@ std::uint64_t fitting_window(const Options& options, const fi_info& info) {
   return std::max<std::uint64_t>(window, 1);
 }
 
-FabricObject<fid_fabric> open_fabric(const fi_info& info) {
-  fid_fabric* fabric = nullptr;
-  check_fabric(fi_fabric(info.fabric_attr, &fabric, nullptr), "fi_fabric");
-  return FabricObject<fid_fabric>(fabric);
-}
-
-FabricObject<fid_domain> open_domain(fid_fabric* fabric, fi_info& info) {
-  fid_domain* domain = nullptr;
-  check_fabric(fi_domain(fabric, &info, &domain, nullptr), "fi_domain");
-  return FabricObject<fid_domain>(domain);
+Info copy_of(const fi_info& info) {
+  Info copy(fi_dupinfo(&info));
+  if (!copy) die("fi_dupinfo", "out of memory");
+  return copy;
 }
 
 FabricObject<fid_cq> open_queue(fid_domain* domain, std::uint64_t window) {
@@ -74,13 +67,12 @@ std::uint64_t started_kinds(const fi_info& info) {
 
 }  // namespace
 
-Endpoint::Endpoint(const Options& options)
-    : info_(select_info(options)),
+Endpoint::Endpoint(const Options& options, std::shared_ptr<AccessDomain> opened)
+    : opened_(std::move(opened)),
+      info_(copy_of(*opened_->info)),
       window_(fitting_window(options, *info_)),
       least_multi_receive_(options.receive == Receive::kMulti ? options.size : 0),
-      fabric_(open_fabric(*info_)),
-      domain_(open_domain(fabric_.get(), *info_)),
-      queue_(open_queue(domain_.get(), window_)) {
+      queue_(open_queue(domain(), window_)) {
   if (options.count_by == CountBy::kCounters) open_counters();
   if (options.endpoint == EndpointType::kConnected) {
     open_passive();
@@ -90,8 +82,8 @@ Endpoint::Endpoint(const Options& options)
 }
 
 void Endpoint::open_counters() {
-  sent_counter_ = open_counter(domain_.get());
-  received_counter_ = open_counter(domain_.get());
+  sent_counter_ = open_counter(domain());
+  received_counter_ = open_counter(domain());
   // The queue takes what asks for it, which is nothing but errors.
   info_->tx_attr->op_flags &= ~std::uint64_t{FI_COMPLETION};
   info_->rx_attr->op_flags &= ~std::uint64_t{FI_COMPLETION};
@@ -100,7 +92,7 @@ void Endpoint::open_counters() {
 // COMPANION: the address vector or the event queue.
 FabricObject<fid_ep> Endpoint::open_endpoint(fi_info& info, fid& companion, void* context) {
   fid_ep* ep = nullptr;
-  check_fabric(fi_endpoint(domain_.get(), &info, &ep, context), "fi_endpoint");
+  check_fabric(fi_endpoint(domain(), &info, &ep, context), "fi_endpoint");
   FabricObject<fid_ep> owned(ep);
   check_fabric(fi_ep_bind(ep, &companion, 0), "fi_ep_bind of address vector or event queue");
   const std::uint64_t selective = sent_counter_ != nullptr ? FI_SELECTIVE_COMPLETION : 0;
@@ -124,7 +116,7 @@ FabricObject<fid_ep> Endpoint::open_endpoint(fi_info& info, fid& companion, void
 }
 
 void Endpoint::open_unconnected(const Options& options) {
-  addresses_ = open_addresses(domain_.get(), options.peers);
+  addresses_ = open_addresses(domain(), options.peers);
   endpoints_.push_back(open_endpoint(*info_, addresses_->fid, nullptr));
 }
 
@@ -132,10 +124,11 @@ void Endpoint::open_passive() {
   fi_eq_attr attributes{};
   attributes.wait_obj = FI_WAIT_NONE;
   fid_eq* events = nullptr;
-  check_fabric(fi_eq_open(fabric_.get(), &attributes, &events, nullptr), "fi_eq_open");
+  check_fabric(fi_eq_open(opened_->fabric.get(), &attributes, &events, nullptr), "fi_eq_open");
   events_.reset(events);
   fid_pep* passive = nullptr;
-  check_fabric(fi_passive_ep(fabric_.get(), info_.get(), &passive, nullptr), "fi_passive_ep");
+  check_fabric(fi_passive_ep(opened_->fabric.get(), info_.get(), &passive, nullptr),
+               "fi_passive_ep");
   passive_.reset(passive);
   check_fabric(fi_pep_bind(passive, &events->fid, 0), "fi_pep_bind");
   check_fabric(fi_listen(passive), "fi_listen");

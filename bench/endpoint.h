@@ -6,9 +6,11 @@
 #include <rdma/fi_endpoint.h>
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "access_domain.h"
 #include "fabric_object.h"
 #include "options.h"
 
@@ -23,13 +25,15 @@ struct Peer {
 // Endpoints whose sends and receives all complete to one queue, as MPI libraries do it: polling
 // costs one call. FI_EP_RDM, FI_EP_DGRAM: one endpoint, enabled, with an address vector. FI_EP_MSG:
 // a passive one that listens, and one for each peer that was met. With CountBy::kCounters, two
-// counters tell what completed, and errors alone reach the queue. One thread (FI_THREAD_DOMAIN).
+// counters tell what completed, and errors alone reach the queue. One thread.
 class Endpoint {
  public:
-  // Opens what select_info() chose; room in the queue for two windows. Fatal on any error.
-  explicit Endpoint(const Options& options);
+  // Room in the queue for two windows. Fatal on any error. In a domain of its own, or in one that
+  // is shared with others.
+  explicit Endpoint(const Options& options) : Endpoint(options, open_domain(options)) {}
+  Endpoint(const Options& options, std::shared_ptr<AccessDomain> opened);
 
-  fid_domain* domain() const { return domain_.get(); }
+  fid_domain* domain() const { return opened_->domain.get(); }
   fid_cq* queue() const { return queue_.get(); }
   // What this process started and what it received; nullptr with CountBy::kQueue.
   fid_cntr* sent_counter() const { return sent_counter_.get(); }
@@ -42,6 +46,8 @@ class Endpoint {
   // The window, cut to what the endpoint's queues hold.
   std::uint64_t window() const { return window_; }
   bool needs_mr(int mode) const { return (info_->domain_attr->mr_mode & mode) != 0; }
+  // For a region, where the provider does not choose keys: no other one of the domain has it.
+  std::uint64_t new_key() const { return ++opened_->last_key; }
   // Binds a region to the endpoint, where FI_MR_ENDPOINT asks for it.
   void adopt(fid_mr* region) const;
 
@@ -62,11 +68,10 @@ class Endpoint {
   Info await_event(std::uint32_t event);
   fi_addr_t add_peer(const std::vector<std::byte>& name) const;
 
+  const std::shared_ptr<AccessDomain> opened_;
   Info info_;
   std::uint64_t window_;
   std::size_t least_multi_receive_;  // FI_OPT_MIN_MULTI_RECV; 0: receives take one message each
-  FabricObject<fid_fabric> fabric_;
-  FabricObject<fid_domain> domain_;
   FabricObject<fid_cq> queue_;
   FabricObject<fid_cntr> sent_counter_;
   FabricObject<fid_cntr> received_counter_;

@@ -110,7 +110,7 @@ int run_connecting(const Options& options, const Cores& cores) {
 int run_self_role(const Options& options, const Cores& cores) {
   set_time_limit(options.time_limit);
   pin_to(cores.client);
-  print(options, run_alone(options), cores);
+  print(options, run_alone(options, cores), cores);
   return 0;
 }
 

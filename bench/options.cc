@@ -41,6 +41,12 @@ const std::map<std::string, Receive> receive_names{{"single", Receive::kSingle},
 const std::map<std::string, CountBy> count_by_names{{"queue", CountBy::kQueue},
                                                     {"counters", CountBy::kCounters}};
 
+const std::map<std::string, Threading> threading_names{{"safe", Threading::kSafe},
+                                                       {"fid", Threading::kFid},
+                                                       {"endpoint", Threading::kEndpoint},
+                                                       {"completion", Threading::kCompletion},
+                                                       {"domain", Threading::kDomain}};
+
 // The names of an option, for the help text and the messages.
 template <class Value>
 std::string listed(const std::map<std::string, Value>& names) {
@@ -100,6 +106,9 @@ void add_manner(CLI::App& app, Options& options) {
              progress_names);
   add_choice(app, "--receive", options.receive, "one message per buffer or many", receive_names);
   add_choice(app, "--count-by", options.count_by, "where completions are seen", count_by_names);
+  add_choice(app, "--threading", options.threading, "threading model", threading_names);
+  app.add_option("--threads", options.threads, "of --self, each with an endpoint and a queue")
+      ->check(CLI::Range(1, 64));
 }
 
 void add_conduct(CLI::App& app, Options& options) {
@@ -120,7 +129,7 @@ void add_conduct(CLI::App& app, Options& options) {
 void add_role(CLI::App& app, Options& options, std::string& connect) {
   auto* listen = app.add_option("--listen", options.port, "be the server; control port");
   auto* remote = app.add_option("--connect", connect, "be the client; HOST:PORT of the server");
-  auto* self = app.add_flag("--self")->description("one thread sends to its own endpoint");
+  auto* self = app.add_flag("--self")->description("each thread sends to its own endpoint");
   auto* list = app.add_flag("--list-providers")->description("print the usable providers, end");
   listen->excludes(remote)->excludes(self)->excludes(list);
   remote->excludes(self)->excludes(list);
@@ -157,7 +166,7 @@ void check_combination(const Options& options) {
   const bool multi = options.receive == Receive::kMulti;
   const bool self = options.role == Role::kSelf;
   const bool latency = options.metric == Metric::kLatency;
-  const bool atomic_metric = latency || options.metric == Metric::kRate;
+  const bool small_metric = latency || options.metric == Metric::kRate;
   const bool plain_message = options.operation == Operation::kMessage;
   const bool forks = options.role == Role::kPair;
   const bool connects = makes_connections(options.metric);
@@ -165,7 +174,7 @@ void check_combination(const Options& options) {
   const Refusal refusals[] = {
       {options.metric == Metric::kPollLatency && options.operation != Operation::kRmaWrite,
        "--metric", "poll_latency is for rma_write only"},
-      {is_atomic(options.operation) && (options.size != 8 || !atomic_metric), "--operation",
+      {is_atomic(options.operation) && (options.size != 8 || !small_metric), "--operation",
        "atomic ones have latency and rate at 8 bytes"},
       {datagrams && !plain_message, "--endpoint", "dgram is for msg only"},
       {multi && (!plain_message || datagrams), "--receive", "multi is for msg on rdm and msg only"},
@@ -184,9 +193,14 @@ void check_combination(const Options& options) {
        "--metric", "mesh is for processes that this one forks"},
       {options.metric == Metric::kMesh && options.reach >= options.processes, "--reach",
        "no process connects to itself"},
-      {self && (one_sided || !latency), "--self", "measures the latency of msg and tagged only"},
+      {self && (one_sided || !small_metric), "--self",
+       "measures latency and rate of msg and tagged only"},
       {self && options.endpoint != EndpointType::kReliable, "--self", "is for endpoint rdm only"},
       {self && multi, "--self", "has one receive for each message"},
+      {options.threads > 1 && !self, "--threads", "more than one are for --self"},
+      {options.threads > 1 && options.threading == Threading::kDomain, "--threads",
+       "more than one are for other models than domain"},
+      {options.threads > 1 && latency, "--threads", "more than one are for a rate"},
   };
   for (const Refusal& each : refusals) {
     if (each.applies) throw CLI::ValidationError(each.option, each.why);
@@ -245,5 +259,6 @@ const char* name_of(Metric metric) { return find_name(metric_names, metric); }
 const char* name_of(EndpointType type) { return find_name(endpoint_names, type); }
 const char* name_of(Receive receive) { return find_name(receive_names, receive); }
 const char* name_of(CountBy count_by) { return find_name(count_by_names, count_by); }
+const char* name_of(Threading threading) { return find_name(threading_names, threading); }
 
 }  // namespace weft::bench

@@ -39,11 +39,14 @@ enum class CountBy { kQueue, kCounters };
 // What drives the provider: the measuring thread, or also a thread of the provider.
 enum class Progress { kManual, kAuto };
 
+// The promise of the program about its threads (fi_domain(3)).
+enum class Threading { kSafe, kFid, kEndpoint, kCompletion, kDomain };
+
 enum class Role {
   kPair,           // forks the server itself and is the client
   kServer,         // --listen
   kClient,         // --connect
-  kSelf,           // --self: one thread sends to its own endpoint
+  kSelf,           // --self: each thread sends to its own endpoint
   kListProviders,  // --list-providers
 };
 
@@ -63,6 +66,8 @@ struct Options {
   Completion completion = Completion::kDefault;
   Inject inject = Inject::kAuto;
   Progress progress = Progress::kManual;
+  Threading threading = Threading::kDomain;
+  unsigned threads = 1;  // kSelf: in one domain
   Receive receive = Receive::kSingle;
   CountBy count_by = CountBy::kQueue;
   unsigned peers = 1;  // processes met; the measurement is made with one, the others are idle
@@ -95,5 +100,6 @@ const char* name_of(Metric metric);
 const char* name_of(EndpointType type);
 const char* name_of(Receive receive);
 const char* name_of(CountBy count_by);
+const char* name_of(Threading threading);
 
 }  // namespace weft::bench

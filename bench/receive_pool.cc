@@ -12,13 +12,12 @@ namespace {
 
 // One is filled while the other, given back, waits to be posted again.
 constexpr std::size_t kBuffers = 2;
-constexpr std::uint64_t kRequestedKey = 2;
 constexpr std::size_t kBatch = 32;
 
 }  // namespace
 
 ReceivePool::ReceivePool(const Endpoint& endpoint)
-    : memory_(endpoint, kBuffers * kMultiReceiveBytes, kRequestedKey) {
+    : memory_(endpoint, kBuffers * kMultiReceiveBytes) {
   for (std::size_t i = kBuffers; i-- > 0;)
     free_.push_back(memory_.begin() + i * kMultiReceiveBytes);
 }

@@ -25,13 +25,12 @@ std::byte* map_memory(std::size_t bytes) {
 
 }  // namespace
 
-RegisteredMemory::RegisteredMemory(const Endpoint& endpoint, std::size_t bytes,
-                                   std::uint64_t requested_key)
+RegisteredMemory::RegisteredMemory(const Endpoint& endpoint, std::size_t bytes)
     : bytes_(bytes), memory_(map_memory(bytes)) {
   fid_mr* region = nullptr;
-  check_fabric(
-      fi_mr_reg(endpoint.domain(), memory_, bytes, kAccess, 0, requested_key, 0, &region, nullptr),
-      "fi_mr_reg");
+  check_fabric(fi_mr_reg(endpoint.domain(), memory_, bytes, kAccess, 0, endpoint.new_key(), 0,
+                         &region, nullptr),
+               "fi_mr_reg");
   region_.reset(region);
   endpoint.adopt(region);
   descriptor_ = fi_mr_desc(region);

@@ -12,8 +12,8 @@ namespace weft::bench {
 // BYTES of page-aligned, touched memory in one region, for every kind of access.
 class RegisteredMemory {
  public:
-  // REQUESTED_KEY counts where the provider does not choose keys. Fatal on any error.
-  RegisteredMemory(const Endpoint& endpoint, std::size_t bytes, std::uint64_t requested_key);
+  // Fatal on any error.
+  RegisteredMemory(const Endpoint& endpoint, std::size_t bytes);
   ~RegisteredMemory();
   RegisteredMemory(const RegisteredMemory&) = delete;
   RegisteredMemory& operator=(const RegisteredMemory&) = delete;

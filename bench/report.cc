@@ -105,6 +105,8 @@ std::string to_json(const Options& options, const Measurement& measurement, bool
   line.add("size", std::uint64_t{options.size});
   line.add("receive", name_of(options.receive));
   line.add("count_by", name_of(options.count_by));
+  line.add("threading", name_of(options.threading));
+  line.add("threads", std::uint64_t{options.threads});
   line.add("peers", std::uint64_t{options.peers});
   line.add("window", measurement.window);
   line.add("iterations", measurement.iterations);

@@ -32,10 +32,10 @@ def percentage(text):
 
 def add_way(parser):
     """Options that say over what the two sides meet."""
-    parser.add_argument("--over", choices=("host", "loopback", "veth", "verbs"), default="host",
+    parser.add_argument("--over", choices=("host", "loopback", "veth", "verbs", "threads"), default="host",
                         help="host: each by its own way within this one (the default); loopback; veth: "
                         "two network namespaces that are made for it; verbs: queue pairs beside weft's connections and bare datagrams, "
-                        "over the loopback")
+                        "over the loopback; threads: within this host, under each threading model")
     parser.add_argument("--mtu", type=int, default=MTU, help=f"of veth (default {MTU})")
     parser.add_argument("--loss", type=percentage, default=0,
                         help="so many of a hundred of what crosses veth are lost, trains of packets whole")
@@ -77,6 +77,8 @@ def parse_arguments():
     options = parser.parse_args()
     if options.over != "veth" and (options.mtu != MTU or options.loss or options.singly):
         parser.error("--mtu, --loss and --singly are for --over veth")
+    if options.over == "threads" and options.write_results:
+        parser.error("--over threads has no page of results: take what is printed")
     return options
 
 

@@ -116,6 +116,13 @@ class CasesSayHowTheyAreMeasured(unittest.TestCase):
         self.assertEqual(len({case.run for case in of_connections}), 1)
         self.assertNotEqual(mesh.run, of_connections[0].run)
 
+    def test_threads_of_one_process_send_to_themselves(self):
+        alone = Case("tagged", "rate", 64, threading="safe", threads=2).arguments
+        self.assertIn("--threading safe --threads 2", " ".join(alone))
+        self.assertIn("--self", alone)
+        self.assertNotIn("--self", Case("tagged", "rate", 64, threading="safe").arguments)
+        self.assertNotIn("--threading", Case("tagged", "rate", 64).arguments)
+
     def test_a_part_of_the_plan_is_found_by_its_title(self):
         chosen = cases.cases("network", False, "connect")
         self.assertEqual({case.run.metric for case in chosen}, {"connect", "mesh"})
@@ -191,6 +198,13 @@ class PerftestIsRead(unittest.TestCase):
 
 
 class FiguresAreShown(unittest.TestCase):
+    def test_models_are_held_against_one_thread_in_a_domain(self):
+        one = Case("tagged", "rate", 64, threading="domain", threads=1)
+        safe, two = (Case("tagged", "rate", 64, threading="safe", threads=count) for count in (1, 2))
+        text = tables.threads_table([result_of(one, weft=8), result_of(safe, weft=6), result_of(two, weft=9)])
+        ends = [line.rpartition("thread")[2] for line in text.splitlines()[-2:]]
+        self.assertEqual(ends, [" | 8.00 | 0.75 |", " | 6.00 | 1.50 |"])
+
     def test_weft_is_held_against_the_best_of_the_others(self):
         text = tables.figures_table([result_of(LATENCY, weft=0.2, shm=0.6, net=3)],
                                     ["weft", "shm", "net", "tcp"])

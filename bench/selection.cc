@@ -57,6 +57,22 @@ fi_ep_type endpoint_type(EndpointType type) {
   return FI_EP_UNSPEC;
 }
 
+fi_threading threading_model(Threading threading) {
+  switch (threading) {
+    case Threading::kSafe:
+      return FI_THREAD_SAFE;
+    case Threading::kFid:
+      return FI_THREAD_FID;
+    case Threading::kEndpoint:
+      return FI_THREAD_ENDPOINT;
+    case Threading::kCompletion:
+      return FI_THREAD_COMPLETION;
+    case Threading::kDomain:
+      return FI_THREAD_DOMAIN;
+  }
+  return FI_THREAD_UNSPEC;
+}
+
 Info make_hints(const Options& options, const std::string& provider) {
   Info hints(fi_allocinfo());
   if (!hints) die("fi_allocinfo", "out of memory");
@@ -64,7 +80,7 @@ Info make_hints(const Options& options, const std::string& provider) {
   if (options.receive == Receive::kMulti) hints->caps |= FI_MULTI_RECV;
   hints->tx_attr->op_flags = completion_flags(options.completion);
   hints->ep_attr->type = endpoint_type(options.endpoint);
-  hints->domain_attr->threading = FI_THREAD_DOMAIN;
+  hints->domain_attr->threading = threading_model(options.threading);
   hints->domain_attr->mr_mode =
       FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
   // Regions are registered before there is a connection.

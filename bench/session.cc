@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "data_check.h"
+#include "alone.h"
 #include "neighbours.h"
 #include "phase.h"
 #include "process.h"
@@ -86,16 +86,14 @@ Measurement run_client(const Options& options, int core, std::vector<Channel>& c
   return result;
 }
 
-Measurement run_alone(const Options& options) {
-  Station station(options);
-  Context context = station.meet_itself();
+Measurement run_alone(const Options& options, const Cores& cores) {
+  LoneThreads threads(options, cores);
   Measurement result;
-  describe(station.endpoint(), result);
-  check_alone(context, options, kSeed);
-  const RunPhase run_phase = [&](std::uint64_t iterations) {
-    return run_self(context, options.operation, iterations);
-  };
-  repeat(options, 1, run_phase, result);
+  describe(threads.endpoint(), result);
+  threads.check(kSeed);
+  const RunPhase run_phase = [&](std::uint64_t iterations) { return threads.run(iterations); };
+  repeat(options, options.threads, run_phase, result);
+  threads.check(kSeed + 1);
   return result;
 }
 

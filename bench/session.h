@@ -8,6 +8,7 @@
 
 #include "channel.h"
 #include "options.h"
+#include "process.h"
 #include "resource_use.h"
 
 namespace weft::bench {
@@ -29,7 +30,8 @@ struct Measurement {
 // difference is fatal.
 Measurement run_client(const Options& options, int core, std::vector<Channel>& channels);
 
-// One process, one thread, its own endpoint as the peer.
-Measurement run_alone(const Options& options);
+// One process; each thread has its own endpoint as the peer. A rate is that of all threads
+// together.
+Measurement run_alone(const Options& options, const Cores& cores);
 
 }  // namespace weft::bench

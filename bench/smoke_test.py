@@ -133,7 +133,20 @@ class EveryModeMeasures(Bench):
         self.assertGreater(self.measure()["first_message_ms"], 0)
 
     def test_one_thread_with_itself(self):
-        self.measure("--self")
+        for metric in ("latency", "rate"):
+            with self.subTest(metric):
+                self.measure("--self", "--metric", metric)
+
+    def test_one_thread_under_each_threading_model(self):
+        for model in ("safe", "fid", "endpoint", "completion", "domain"):
+            with self.subTest(model):
+                self.assertEqual(self.measure("--threading", model)["threading"], model)
+
+    def test_threads_with_endpoints_of_their_own(self):
+        for model in ("safe", "completion"):
+            with self.subTest(model):
+                said = self.measure("--self", "--threads", "3", "--threading", model, "--metric", "rate")
+                self.assertEqual((said["threads"], said["unit"]), (3, "M/s"))
 
 
 class ConnectionsAreMeasured(Bench):
@@ -205,6 +218,9 @@ class EveryWayIsMeasured(Bench):
     def test_queue_pairs(self):
         self.assertEqual(self.run_all("--over", "verbs", contestant="verbs")["way"], "verbs")
 
+    def test_threading_models(self):
+        self.assertEqual(self.run_all("--over", "threads")["way"], "threads")
+
     def test_a_wire_that_loses_packets(self):
         run = self.run_all("--over", "veth", "--mtu", "9000", "--singly", "--loss", "5")
         self.assertGreater(run["lost"], 0)
@@ -221,6 +237,8 @@ class WhatCannotBeMeasuredIsRefused(Bench):
         self.assert_refused("connect and mesh", "--metric", "connect", "--operation", "msg")
         self.assert_refused("--reach", "--metric", "mesh", "--endpoint", "msg", "--operation", "msg",
                             "--processes", "4", "--reach", "4")
+        self.assert_refused("--self", "--threads", "2", "--threading", "safe", "--metric", "rate")
+        self.assert_refused("models", "--self", "--threads", "2", "--metric", "rate")
         self.assert_refused("forked", "--self", "--server-address", "127.0.0.1")
 
     def test_wrong_bytes(self):

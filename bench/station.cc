@@ -2,6 +2,8 @@
 // How a process is set up, and how two of them get to know each other.
 #include "station.h"
 
+#include <utility>
+
 #include "counter_completions.h"
 #include "queue_completions.h"
 
@@ -17,8 +19,10 @@ std::unique_ptr<Completions> make_completions(const Options& options, const Endp
 
 }  // namespace
 
-Station::Station(const Options& options)
-    : options_(options), endpoint_(options), buffers_(endpoint_, options.size, options.buffers) {
+Station::Station(const Options& options, std::shared_ptr<AccessDomain> domain)
+    : options_(options),
+      endpoint_(options, std::move(domain)),
+      buffers_(endpoint_, options.size, options.buffers) {
   if (options.receive == Receive::kMulti) pool_.emplace(endpoint_);
   completions_ = make_completions(options, endpoint_, pool_);
 }

@@ -13,7 +13,9 @@ namespace weft::bench {
 // Endpoint, buffers and what counts completions, as OPTIONS ask for them. Outlives its contexts.
 class Station {
  public:
-  explicit Station(const Options& options);
+  explicit Station(const Options& options) : Station(options, open_domain(options)) {}
+  // In a domain that is shared with others.
+  Station(const Options& options, std::shared_ptr<AccessDomain> domain);
 
   // Exchanges names and keys with the process at the other end of CHANNEL, and connects to it. Of
   // two that connect one asks.

@@ -87,17 +87,16 @@ void stream_server(Context& context, Channel& channel, std::uint64_t iterations)
 }
 
 template <class Verbs>
-double send_to_self(Context& context, std::uint64_t iterations) {
+void send_to_self(Context& context, std::uint64_t window, std::uint64_t iterations) {
   auto& completions = context.completions;
   completions.start_phase();
-  const auto start = Clock::now();
   for (std::uint64_t i = 0; i < iterations; ++i) {
+    while (i - std::min(completions.sent(), completions.received()) >= window) completions.poll();
     receive<Verbs>(context, i);
     send<Verbs>(context, i);
-    completions.wait_received(i + 1);
-    completions.wait_sent(i + 1);
   }
-  return seconds_since(start);
+  completions.wait_received(iterations);
+  completions.wait_sent(iterations);
 }
 
 // Calls MAKE with the verbs that do what OPTIONS ask for.
@@ -124,9 +123,14 @@ Workload two_sided_stream(const Options& options) {
   });
 }
 
-double run_self(Context& context, Operation operation, std::uint64_t iterations) {
-  if (operation == Operation::kMessage) return send_to_self<MessageVerbs>(context, iterations);
-  return send_to_self<TaggedVerbs>(context, iterations);
+void run_self(Context& context, const Options& options, std::uint64_t iterations) {
+  const bool one_at_a_time = options.metric == Metric::kLatency;
+  const std::uint64_t window = one_at_a_time ? 1 : context.endpoint.window();
+  if (options.operation == Operation::kMessage) {
+    send_to_self<MessageVerbs>(context, window, iterations);
+  } else {
+    send_to_self<TaggedVerbs>(context, window, iterations);
+  }
 }
 
 }  // namespace weft::bench

@@ -47,8 +47,8 @@ inline Workload workload_for(const Options& options) {
   return streams ? stream(options) : exchange(options);
 }
 
-// Sends ITERATIONS messages from the endpoint to itself, one at a time, in one thread. The
-// seconds that it took.
-double run_self(Context& context, Operation operation, std::uint64_t iterations);
+// Sends ITERATIONS messages from the endpoint to itself, in one thread: for a latency one at a
+// time, for a rate a window of them.
+void run_self(Context& context, const Options& options, std::uint64_t iterations);
 
 }  // namespace weft::bench

@@ -65,6 +65,8 @@ class Case:
     connections: int = 0  # of metric connect
     processes: int = 0  # of metric mesh
     queue_pairs: int = 0  # of metric poll
+    threading: str = ""  # safe, fid, endpoint, completion or domain; empty: domain, in a table that is not about models
+    threads: int = 0  # of one process, each of which sends to itself; 0: one thread in each of two processes
 
     @property
     def smaller_is_better(self):
@@ -83,8 +85,9 @@ class Case:
     def arguments(self):
         """How weft_bench is told."""
         words = asdict(self.run) | {"peers": max(self.peers, 1)}
-        return [text for name, value in words.items() if value
+        told = [text for name, value in words.items() if value
                 for text in ("--" + name.replace("_", "-"), str(value))]
+        return told + ["--self"] * bool(self.threads)
 
     @property
     def least_time_limit(self):
@@ -94,7 +97,8 @@ class Case:
     @property
     def table(self):
         """Equal for all cases that are the rows of one table."""
-        return replace(self, size=0, peers=min(self.peers, 1), connections=min(self.connections, 1),
+        size = self.size if self.threading else 0
+        return replace(self, size=size, threading="*" if self.threading else "", threads=min(self.threads, 1), peers=min(self.peers, 1), connections=min(self.connections, 1),
                        processes=min(self.processes, 1), queue_pairs=min(self.queue_pairs, 1))
 
     @property
@@ -104,12 +108,16 @@ class Case:
         manner += {"counters": ", seen by counters"}.get(self.count_by, "")
         manner += {"delivery": ", complete when delivered"}.get(self.completion, "")
         manner += ", one active peer and the others idle" if self.peers else ""
+        manner += f", {size_text(self.size)} under each threading model" if self.threading else ""
+        manner += ", each thread sends to itself" if self.threads else ""
         about = ENDPOINTS[self.endpoint] if self.queue_pairs else f"{ENDPOINTS[self.endpoint]}, {self.operation}"
         return f"{about}{manner}: {METRICS[self.metric].title}"
 
     @property
     def row(self):
         """What stands before the figures."""
+        if self.threading:
+            return self.threading + (f", {self.threads} thread{'s' * (self.threads > 1)}" if self.threads else "")
         if self.connections:
             return f"{self.connections} connections"
         if self.processes:
@@ -290,8 +298,18 @@ QUICK_VERBS = [
     *(Case("poll", "poll", endpoint="idle", queue_pairs=count) for count in (1, 100)),
 ]
 
+# What the threading models cost one thread, and what two threads with endpoints and queues of their own reach.
+MODELS = ("domain", "completion", "endpoint", "fid", "safe")
+THREADS = [
+    *(Case("tagged", "latency", 8, threading=model) for model in MODELS),
+    *(Case("tagged", "rate", 64, threading=model) for model in MODELS),
+    Case("tagged", "rate", 64, threading="domain", threads=1),
+    *(Case("tagged", "rate", 64, threading=model, threads=count) for model in ("completion", "safe") for count in (1, 2)),
+]
+
 # By the name of the way: in full, in short.
-PLANS = {"host": (FULL, QUICK), "network": (NETWORK, QUICK_NETWORK), "losses": (LOSSES, QUICK_LOSSES), "verbs": (VERBS, QUICK_VERBS)}
+PLANS = {"host": (FULL, QUICK), "network": (NETWORK, QUICK_NETWORK), "losses": (LOSSES, QUICK_LOSSES), "verbs": (VERBS, QUICK_VERBS),
+         "threads": (THREADS, THREADS)}
 
 
 def cases(way, quick, about=""):

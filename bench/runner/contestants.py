@@ -36,11 +36,11 @@ class Bench:
         return REPETITIONS, (self.options.seconds or SECONDS) / REPETITIONS
 
     @functools.cache
-    def listed(self, endpoint, operation, completion, receive):
+    def listed(self, endpoint, operation, completion="default", receive="single", threading="domain"):
         """Names of the providers that can do this; "tcp" for "tcp;ofi_rxm", too."""
         listing = bounded.start(self.way.command(
             self.program, "--list-providers", "--endpoint", endpoint, "--operation", operation,
-            "--completion", completion, "--receive", receive), self._listing_environment)
+            "--completion", completion, "--receive", receive, "--threading", threading), self._listing_environment)
         return {line.partition(";")[0]
                 for line in bounded.finish(listing, LISTING_LIMIT)[0].splitlines()}
 
@@ -54,8 +54,8 @@ class Provider:
         self._environment = environment | bench.way.environment
 
     def supports(self, case):
-        return not case.queue_pairs and self.name in self._bench.listed(case.endpoint, case.operation, case.completion,
-                                               case.receive)
+        return not case.queue_pairs and self.name in self._bench.listed(
+            case.endpoint, case.operation, case.completion, case.receive, case.threading or "domain")
 
     def run(self, case):
         """What weft_bench says of one run of CASE; bounded.Failed if it gave no figure."""
@@ -92,7 +92,7 @@ def cores_of(options):
 def find(build, options, way):
     """All contestants that can run on this WAY; only those of options.providers, if any."""
     bench = Bench(build, options, way)
-    listed = bench.listed("rdm", "msg", "default", "single") | bench.listed("dgram", "msg", "default", "single")
+    listed = bench.listed("rdm", "msg") | bench.listed("dgram", "msg")
     found = []
     for name in way.contestants:
         if name not in (options.providers or way.contestants):

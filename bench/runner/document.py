@@ -88,6 +88,8 @@ def report(run, results):
         parts += [tables.bars_table(results)] if measured & {bar.case for bar in BARS} else []
     if run.get("way") == "verbs":
         parts += ["### Queue pairs beside connections of libfabric", tables.verbs_table(results)]
+    if run.get("way") == "threads":
+        parts += ["### Weft with its threading models", tables.threads_table(results)]
     parts += [
         "### All figures",
         "\"weft better by\": how many times shorter a time, smaller an amount, or higher a rate or a "

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # How results are shown: Markdown tables.
+from dataclasses import replace
+
 from .rounds import advantage
 from .targets import BARS, TARGETS, VERBS, VERBS_SHARE, WEFT, verdict
 
@@ -88,6 +90,19 @@ def bars_table(results):
         rows.append([f"{bar.text} ({bar.case.unit})", f"{number(own)}", f"{bar.figure}",
                      verdict(better)])
     return table(["bar of the field", "weft", "today's UCX", "passed?"], rows)
+
+
+def threads_table(results):
+    """Each model beside FI_THREAD_DOMAIN, and two threads beside one."""
+    by_case = {result.case: result for result in results}
+    rows = []
+    for case, result in by_case.items():
+        other = replace(case, threads=1) if case.threads > 1 else replace(case, threading="domain")
+        if other == case or other not in by_case:
+            continue
+        reached = advantage(case, result.median(WEFT), by_case[other].median(WEFT))
+        rows.append([f"{case.title}, {case.row}", cell(result, WEFT), other.row, cell(by_case[other], WEFT), ratio(reached)])
+    return table(["", WEFT, "held against", WEFT, "better by"], rows)
 
 
 def verbs_table(results):

@@ -16,6 +16,8 @@ WITHIN_A_HOST = ("weft", "shm", "UCX", "net", "tcp", "sockets", "udp")
 OVER_A_NETWORK = ("weft", "net", "tcp", "udp")
 # Weft's libfabric path, its queue pairs, and what both stand on.
 BESIDE_VERBS = ("weft", "verbs", "datagrams")
+# Those that need no thread of their own within a host.
+WITH_THREADS = ("weft", "shm")
 
 LOOPBACK = "127.0.0.1"
 REAL_TIME = ("chrt", "--fifo", "20")
@@ -58,6 +60,10 @@ def beside_verbs():
                "sockets", BESIDE_VERBS, ("--address", LOOPBACK), hosts.NETWORK_ONLY)
 
 
+def threads():
+    return Way("threads", "--over threads", "within one host, under each threading model", WITH_THREADS)
+
+
 def veth(mtu, loss, singly):
     """Two hosts on one wire, which loses so many of a hundred of what crosses it: trains whole, or single packets."""
     wire = hosts.Hosts(2, mtu)
@@ -82,7 +88,7 @@ def chosen(options):
         hosts.enter()
         way = veth(options.mtu, options.loss, options.singly)
     else:
-        way = {"host": Way, "loopback": loopback, "verbs": beside_verbs}[options.over]()
+        way = {"host": Way, "loopback": loopback, "verbs": beside_verbs, "threads": threads}[options.over]()
     if options.real_time:
         check_real_time()
         way.prefix += REAL_TIME
