@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // May any thread make control calls while another one moves data? fi_domain(3): "Control interfaces
 // are always considered thread safe", under every threading model.
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <functional>
@@ -12,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "support/place.h"
+#include "support/control_calls.h"
 
 namespace weft::conformance {
 namespace {
@@ -66,14 +63,8 @@ class ControlThreads : public testing::TestWithParam<fi_threading> {
     }
     ASSERT_EQ(received, sent_++);
   }
-  Fid<fid_ep> open_another() {
-    return open_fid<fid_ep>(
-        [&](fid_ep** out) { return fi_endpoint(domain_->get(), domain_->info(), out, nullptr); });
-  }
-  void enable(fid_ep* ep) {
-    EXPECT_EQ(fi_ep_bind(ep, &endpoint_->cq()->fid, FI_TRANSMIT | FI_RECV), 0);
-    EXPECT_EQ(fi_ep_bind(ep, &endpoint_->av()->fid, 0), 0);
-    EXPECT_EQ(fi_enable(ep), 0);
+  ControlCalls calls(int thread) {
+    return {{domain_.get(), endpoint_->cq(), endpoint_->av(), endpoint_->ep()}, thread};
   }
 
   std::shared_ptr<Domain> domain_;
@@ -85,58 +76,27 @@ class ControlThreads : public testing::TestWithParam<fi_threading> {
 
 TEST_P(ControlThreads, InsertLookUpAndRemoveAddresses) {
   ASSERT_NO_FATAL_FAILURE(open(FI_EP_RDM));
-  const auto insert_and_remove = [&](int thread) {
-    fid_av* const av = endpoint_->av();
-    std::vector<fi_addr_t> numbers;
-    for (int i = 0; i < 500; ++i) {
-      sockaddr_in address{};
-      address.sin_family = AF_INET;
-      address.sin_port = htons(static_cast<std::uint16_t>(40000 + 1000 * thread + i));
-      address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-      numbers.push_back(FI_ADDR_NOTAVAIL);
-      EXPECT_EQ(fi_av_insert(av, &address, 1, &numbers.back(), 0, nullptr), 1);
-      sockaddr_in found{};
-      std::size_t size = sizeof found;
-      EXPECT_EQ(fi_av_lookup(av, numbers.back(), &found, &size), 0);
-      EXPECT_EQ(found.sin_port, address.sin_port);
-    }
-    EXPECT_EQ(fi_av_remove(av, numbers.data(), numbers.size(), 0), 0);
-  };
   const auto control = [&](int thread) {
-    for (int round = 0; round < 20 && !HasFailure(); ++round) insert_and_remove(thread);
+    ControlCalls made = calls(thread);
+    for (int round = 0; round < 20 && !HasFailure(); ++round) made.exchange_addresses(500);
   };
   run(control, [&] { move_data(); });
 }
 
 TEST_P(ControlThreads, OpenBindEnableAndCloseEndpoints) {
   ASSERT_NO_FATAL_FAILURE(open(FI_EP_RDM));
-  const auto control = [&](int) {
-    for (int i = 0; i < 50; ++i) {
-      const Fid<fid_ep> ep = open_another();
-      ASSERT_NE(ep, nullptr);
-      enable(ep.get());
-    }
+  const auto control = [&](int thread) {
+    ControlCalls made = calls(thread);
+    for (int i = 0; i < 50 && !HasFailure(); ++i) made.open_endpoint();
   };
   run(control, [&] { move_data(); });
 }
 
-TEST_P(ControlThreads, RegisterAndCloseRegionsQueuesAndCounters) {
+TEST_P(ControlThreads, RegisterAndCloseRegionsQueuesCountersAndSets) {
   ASSERT_NO_FATAL_FAILURE(open(FI_EP_RDM));
-  const auto control = [&](int) {
-    std::vector<std::byte> memory(4096);
-    for (int i = 0; i < 100; ++i) {
-      const auto region = open_fid<fid_mr>([&](fid_mr** out) {
-        return fi_mr_reg(domain_->get(), memory.data(), memory.size(), FI_REMOTE_WRITE, 0,
-                         Endpoint::next_key(), 0, out, nullptr);
-      });
-      fi_cq_attr attributes{};
-      const auto cq = open_fid<fid_cq>(
-          [&](fid_cq** out) { return fi_cq_open(domain_->get(), &attributes, out, nullptr); });
-      fi_cntr_attr counted{};
-      const auto counter = open_fid<fid_cntr>(
-          [&](fid_cntr** out) { return fi_cntr_open(domain_->get(), &counted, out, nullptr); });
-      EXPECT_TRUE(region != nullptr && cq != nullptr && counter != nullptr);
-    }
+  const auto control = [&](int thread) {
+    ControlCalls made = calls(thread);
+    for (int i = 0; i < 100 && !HasFailure(); ++i) made.open_objects();
   };
   run(control, [&] { move_data(); });
 }
@@ -145,15 +105,8 @@ TEST_P(ControlThreads, JoinAndLeaveGroups) {
   ASSERT_NO_FATAL_FAILURE(open(FI_EP_DGRAM));
   if (domain_->info()->addr_format != FI_SOCKADDR_IN) GTEST_SKIP() << "groups of IPv4 are joined";
   const auto control = [&](int thread) {
-    sockaddr_in group{};
-    group.sin_family = AF_INET;
-    group.sin_port = htons(static_cast<std::uint16_t>(20000 + (getpid() * 4 + thread) % 40000));
-    group.sin_addr.s_addr = inet_addr("224.0.1.129");
-    for (int i = 0; i < 20; ++i) {
-      fid_mc* joined = nullptr;
-      ASSERT_EQ(fi_join(endpoint_->ep(), &group, 0, &joined, nullptr), 0);
-      EXPECT_EQ(fi_close(&joined->fid), 0);
-    }
+    ControlCalls made = calls(thread);
+    for (int i = 0; i < 20 && !HasFailure(); ++i) made.join_group();
   };
   run(control, [&] { pump_.once(); });
 }
@@ -171,44 +124,9 @@ TEST_P(ControlThreads, ConnectAndDisconnect) {
     for (int ends = 0; ends < 2; ++ends) ASSERT_EQ(place.completion().err, 0);
     ASSERT_EQ(got, number++);
   };
-  const auto control = [&](int) {
-    for (int i = 0; i < 5; ++i) {
-      fi_eq_attr attributes{};
-      attributes.wait_obj = FI_WAIT_UNSPEC;
-      const auto eq = open_fid<fid_eq>([&](fid_eq** out) {
-        return fi_eq_open(place.domain().fabric(), &attributes, out, nullptr);
-      });
-      const auto pep = open_fid<fid_pep>([&](fid_pep** out) {
-        return fi_passive_ep(place.domain().fabric(), place.info(), out, nullptr);
-      });
-      ASSERT_EQ(fi_pep_bind(pep.get(), &eq->fid, 0), 0);
-      ASSERT_EQ(fi_listen(pep.get()), 0);
-      const auto open = [&](fi_info* info) {
-        auto ep = open_fid<fid_ep>(
-            [&](fid_ep** out) { return fi_endpoint(place.domain().get(), info, out, nullptr); });
-        EXPECT_EQ(fi_ep_bind(ep.get(), &eq->fid, 0), 0);
-        EXPECT_EQ(fi_ep_bind(ep.get(), &place.cq()->fid, FI_TRANSMIT | FI_RECV), 0);
-        return ep;
-      };
-      const auto next = [&](std::uint32_t expected) {
-        std::uint32_t event = 0;
-        fi_eq_cm_entry entry{};
-        const int limit = static_cast<int>(patience().count());
-        EXPECT_GT(fi_eq_sread(eq.get(), &event, &entry, sizeof entry, limit, 0), 0);
-        EXPECT_EQ(event, expected);
-        return Info(entry.info);
-      };
-      const Address listener = name_of(&pep->fid);
-      const Fid<fid_ep> active = open(place.info());
-      ASSERT_EQ(fi_connect(active.get(), listener.bytes.data(), nullptr, 0), 0);
-      const Info request = next(FI_CONNREQ);
-      ASSERT_NE(request, nullptr);
-      const Fid<fid_ep> passive = open(request.get());
-      ASSERT_EQ(fi_accept(passive.get(), nullptr, 0), 0);
-      next(FI_CONNECTED);
-      next(FI_CONNECTED);
-      EXPECT_EQ(fi_shutdown(active.get(), 0), 0);
-    }
+  const auto control = [&](int thread) {
+    ControlCalls made({&place.domain(), place.cq(), nullptr, pair.active.get()}, thread);
+    for (int i = 0; i < 5 && !HasFailure(); ++i) made.connect();
   };
   run(control, exchange);
 }

@@ -30,8 +30,8 @@ set(connections "Connecting.*:Connected.*:Connection*:ControlProgress.*")
 # Everything in which a second thread of the test's process takes part.
 # They are in these files, which are all that ThreadSanitizer gets.
 set(files_with_threads threads counter cq_wait eq progress wait_set trigger deferred_work connection_threads
-  control_threads asynchronous_registration region_hammer domain_statistics)
-set(threads "Threaded/*:Completion/CqWait*:Counters/CounterWait*:Events/*:Sets/*:AutoThreaded.*:OwnLoop*:DeferredWorkThreaded.*:ThreadsOfConnections.*:ControlThreads*:${registrations}")
+  control_threads threading_model asynchronous_registration region_hammer domain_statistics)
+set(threads "Threaded/*:ThreadedAuto/*:Completion/CqWait*:Counters/CounterWait*:Events/*:Sets/*:AutoThreaded.*:OwnLoop*:DeferredWorkThreaded.*:ThreadsOfConnections.*:ControlThreads*:${registrations}")
 # Its duration is a parameter: tools/ci/soak.py runs it for longer.
 set(hammer "RegionHammer*")
 # Targets that are left alone. Their memory is looked at when the other process says that it is done,

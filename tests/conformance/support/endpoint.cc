@@ -143,9 +143,15 @@ bool Endpoint::open_queues() {
         [&](fid_eq** out) { return fi_eq_open(domain_->fabric(), &eq, out, nullptr); });
     if (eq_ == nullptr) return false;
   }
+  if (options_.wait == FI_WAIT_SET) {
+    fi_wait_attr set{FI_WAIT_UNSPEC, 0};
+    set_ = open_fid<fid_wait>(
+        [&](fid_wait** out) { return fi_wait_open(domain_->fabric(), &set, out); });
+  }
   fi_cq_attr cq{};
   cq.format = options_.format;
   cq.wait_obj = options_.wait;
+  cq.wait_set = set_.get();
   cq.wait_cond = options_.threshold ? FI_CQ_COND_THRESHOLD : FI_CQ_COND_NONE;
   cq.size = options_.cq_size;
   cq_ =

@@ -52,6 +52,7 @@ class Endpoint {
   fid_ep* ep() const { return ep_.get(); }
   fid_cq* cq() const { return cq_.get(); }
   fid_eq* eq() const { return eq_.get(); }  // of FI_EP_MSG, or with FI_MULTICAST
+  fid_wait* wait_set() const { return set_.get(); }  // of the queue, with FI_WAIT_SET
   fid_av* av() const { return given_av_ != nullptr ? given_av_ : av_.get(); }
   fid_cntr* counter(std::uint64_t event) const { return counters_.at(event).get(); }
   const std::shared_ptr<Domain>& domain() const { return domain_; }
@@ -97,6 +98,7 @@ class Endpoint {
   fid_av* given_av_ = nullptr;
   Fid<fid_av> av_;
   Fid<fid_eq> eq_;
+  Fid<fid_wait> set_;
   Fid<fid_cq> cq_;
   std::map<std::uint64_t, Fid<fid_cntr>> counters_;
   Fid<fid_pep> pep_;
