@@ -32,6 +32,8 @@ set(connections "Connecting.*:Connected.*:Connection*:ControlProgress.*")
 set(files_with_threads threads counter cq_wait eq progress wait_set trigger deferred_work connection_threads
   control_threads threading_model asynchronous_registration region_hammer domain_statistics)
 set(threads "Threaded/*:ThreadedAuto/*:Completion/CqWait*:Counters/CounterWait*:Events/*:Sets/*:AutoThreaded.*:OwnLoop*:DeferredWorkThreaded.*:ThreadsOfConnections.*:ControlThreads*:${registrations}")
+# Of these, what ThreadSanitizer runs over the network, too.
+set(threading_models "Threaded*/ThreadingModel.*_Rdm*")
 # Its duration is a parameter: tools/ci/soak.py runs it for longer.
 set(hammer "RegionHammer*")
 # Targets that are left alone. Their memory is looked at when the other process says that it is done,
