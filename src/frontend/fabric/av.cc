@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "boundary.h"
+#include "c_enum.h"
 #include "eq.h"
 #include "fid_object.h"
 #include "name.h"
@@ -221,8 +222,9 @@ int open_av(Domain& domain, fi_av_attr* attributes, fid_av** av, void* context) 
   // A vector shared by name is a later matter.
   if ((attributes->flags & ~FI_EVENT) != 0) return -FI_EBADFLAGS;
   if (attributes->name != nullptr || attributes->rx_ctx_bits != 0) return -FI_ENOSYS;
-  if (attributes->type > FI_AV_TABLE) return -FI_EINVAL;
-  if (attributes->type == FI_AV_UNSPEC) attributes->type = FI_AV_TABLE;
+  const int type = number_of(attributes->type);
+  if (type < FI_AV_UNSPEC || type > FI_AV_TABLE) return -FI_EINVAL;
+  if (type == FI_AV_UNSPEC) attributes->type = FI_AV_TABLE;
   *av = new Av(domain, *attributes, context);
   return 0;
 }
