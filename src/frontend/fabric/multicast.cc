@@ -49,7 +49,6 @@ Result<os::SocketAddress> group_of(const void* bytes, int family) {
 
 // What the flags ask for, within what the endpoint can: both when they do not say.
 int directions(const Ep& ep, std::uint64_t flags, bool& sends, bool& receives) {
-  if ((flags & ~std::uint64_t{FI_SEND | FI_RECV}) != 0) return -FI_EBADFLAGS;
   if ((flags & ~ep.caps()) != 0) return -FI_EINVAL;
   const std::uint64_t wanted = (flags != 0 ? flags : FI_SEND | FI_RECV) & ep.caps();
   sends = (wanted & FI_SEND) != 0;
@@ -81,6 +80,8 @@ int join(Ep& ep, const os::SocketAddress& address, std::uint64_t flags, fid_mc**
 int join_group(fid_ep* fid, const void* address, std::uint64_t flags, fid_mc** mc, void* context) {
   Ep& ep = Ep::from(fid);
   if ((ep.caps() & FI_MULTICAST) == 0) return -FI_EOPNOTSUPP;
+  // Before the address: with FI_COLLECTIVE it is none (fi_join_collective(3)).
+  if ((flags & ~std::uint64_t{FI_SEND | FI_RECV}) != 0) return -FI_EBADFLAGS;
   if (address == nullptr || mc == nullptr) return -FI_EINVAL;
   if (ep.core() == nullptr) return -FI_EOPBADSTATE;
   if (ep.event_queue() == nullptr) return -FI_ENOEQ;
