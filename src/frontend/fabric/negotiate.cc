@@ -144,7 +144,11 @@ Result<fi_progress> agree_progress(const char* attribute, int hinted, fi_progres
 
 }  // namespace
 
+// FI_PROGRESS_CONTROL_UNIFIED of libfabric 1.21: manual, and the program serializes control calls,
+// too.
 Result<fi_progress> agree_control_progress(int hinted, fi_progress demanded) {
+  constexpr int kControlUnified = 3;
+  if (hinted == kControlUnified) hinted = FI_PROGRESS_MANUAL;
   return agree_progress("control_progress", hinted, FI_PROGRESS_AUTO, demanded);
 }
 
