@@ -22,6 +22,8 @@ set(explanations "Explained/*")
 set(authorization "Authorization*:Keyed/*")
 # What the domain counts, over each link.
 set(domain_statistics "Statistics/*:DomainStatisticsCalls.*:DomainStatisticsOfSharedPorts.*")
+# Explanations are looked at.
+set(not_offered "*/NotOffered.*")
 set(crowds "ManyPeers*")
 # Counts of objects and sizes of queues, each up to its limit.
 set(limits "Limits/*:ContextSizes/*")
@@ -44,4 +46,4 @@ set(waiting "Idle/*:WaitingCost*")
 # Thousands of objects: tools/ci/soak.py runs them.
 set(long "ManyEndpoints/*")
 set(objects
-  "-${operations}:${matrix}:${matching}:${remote_access}:${crowds}:${datagrams}:${connections}:${threads}:${left_alone}:${waiting}:${long}:${named_contracts}:${local_descriptors}:${bad_accesses}:${hammer}:${explanations}:${authorization}:${domain_statistics}:${limits}")
+  "-${operations}:${matrix}:${matching}:${remote_access}:${crowds}:${datagrams}:${connections}:${threads}:${left_alone}:${waiting}:${long}:${named_contracts}:${local_descriptors}:${bad_accesses}:${hammer}:${explanations}:${authorization}:${domain_statistics}:${limits}:${not_offered}")
