@@ -41,9 +41,11 @@ set(hammer "RegionHammer*")
 # Targets that are left alone. Their memory is looked at when the other process says that it is done,
 # which ThreadSanitizer does not hear: to it that is a race with the provider's thread.
 set(left_alone "Auto/*:Far/*:FarProgressThread.*")
+# Manual progress by one call alone; how many threads there are meanwhile, and after a domain.
+set(manual_progress "Manual/*:ClosedDomain.*")
 # They look whether the threads of their process sleep.
 set(waiting "Idle/*:WaitingCost*")
 # Thousands of objects: tools/ci/soak.py runs them.
 set(long "ManyEndpoints/*")
 set(objects
-  "-${operations}:${matrix}:${matching}:${remote_access}:${crowds}:${datagrams}:${connections}:${threads}:${left_alone}:${waiting}:${long}:${named_contracts}:${local_descriptors}:${bad_accesses}:${hammer}:${explanations}:${authorization}:${domain_statistics}:${limits}:${not_offered}")
+  "-${operations}:${matrix}:${matching}:${remote_access}:${crowds}:${datagrams}:${connections}:${threads}:${left_alone}:${waiting}:${long}:${named_contracts}:${local_descriptors}:${bad_accesses}:${hammer}:${explanations}:${authorization}:${domain_statistics}:${limits}:${not_offered}:${manual_progress}")

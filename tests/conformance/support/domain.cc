@@ -82,6 +82,11 @@ Info get_info(const Options& options, const fi_info* hints, int* rc) {
   return Info(*rc == 0 ? found : nullptr);
 }
 
+Fid<fid_wait> open_wait_set(fid_fabric* fabric) {
+  fi_wait_attr attributes{FI_WAIT_FD, 0};
+  return open_fid<fid_wait>([&](fid_wait** out) { return fi_wait_open(fabric, &attributes, out); });
+}
+
 Domain::Domain(const Options& options) {
   int rc = 0;
   info_ = get_info(options, make_hints(options).get(), &rc);

@@ -99,6 +99,9 @@ Info make_hints(const Options& options);
 // fi_getinfo with these hints; the first match, or null and `*rc`.
 Info get_info(const Options& options, const fi_info* hints, int* rc);
 
+// A set of wait objects, for what is opened with FI_WAIT_SET.
+Fid<fid_wait> open_wait_set(fid_fabric* fabric);
+
 // One opened fabric and domain. Closes itself after everything that was opened in it.
 class Domain {
  public:

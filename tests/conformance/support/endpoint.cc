@@ -143,10 +143,9 @@ bool Endpoint::open_queues() {
         [&](fid_eq** out) { return fi_eq_open(domain_->fabric(), &eq, out, nullptr); });
     if (eq_ == nullptr) return false;
   }
-  if (options_.wait == FI_WAIT_SET) {
-    fi_wait_attr set{FI_WAIT_UNSPEC, 0};
-    set_ = open_fid<fid_wait>(
-        [&](fid_wait** out) { return fi_wait_open(domain_->fabric(), &set, out); });
+  if (options_.wait == FI_WAIT_SET || options_.counter_wait == FI_WAIT_SET) {
+    set_ = open_wait_set(domain_->fabric());
+    if (set_ == nullptr) return false;
   }
   fi_cq_attr cq{};
   cq.format = options_.format;
@@ -159,6 +158,7 @@ bool Endpoint::open_queues() {
   fi_cntr_attr cntr{};
   cntr.events = FI_CNTR_EVENTS_COMP;
   cntr.wait_obj = options_.counter_wait;
+  cntr.wait_set = set_.get();
   for (const std::uint64_t event : kCountable) {
     if ((options_.counters & event) == 0) continue;
     counters_[event] = open_fid<fid_cntr>(
@@ -207,6 +207,10 @@ ssize_t Endpoint::read_queue(void* entries, std::size_t count, fi_addr_t* source
 
 void Endpoint::poll() {
   if (options_.type == FI_EP_MSG) read_events();
+  read_completions();
+}
+
+void Endpoint::read_completions() {
   alignas(fi_cq_tagged_entry) std::array<std::uint8_t, kBatch * sizeof(fi_cq_tagged_entry)> raw;
   std::array<fi_addr_t, kBatch> sources;
   sources.fill(FI_ADDR_NOTAVAIL);
@@ -264,8 +268,12 @@ std::uint64_t Endpoint::next_key() {
 }
 
 void Pump::once() const {
-  for (Endpoint* endpoint : endpoints_) endpoint->poll();
-  for (fid_cntr* counter : counters_) fi_cntr_read(counter);
+  if (instead_ != nullptr) {
+    instead_();
+  } else {
+    for (Endpoint* endpoint : endpoints_) endpoint->poll();
+    for (fid_cntr* counter : counters_) fi_cntr_read(counter);
+  }
   sched_yield();
 }
 

@@ -51,6 +51,7 @@ class Endpoint {
 
   fid_ep* ep() const { return ep_.get(); }
   fid_cq* cq() const { return cq_.get(); }
+  // Where its queue, or its counters, wait with FI_WAIT_SET; else null.
   fid_eq* eq() const { return eq_.get(); }  // of FI_EP_MSG, or with FI_MULTICAST
   fid_wait* wait_set() const { return set_.get(); }  // of the queue, with FI_WAIT_SET
   fid_av* av() const { return given_av_ != nullptr ? given_av_ : av_.get(); }
@@ -74,6 +75,9 @@ class Endpoint {
 
   // Moves whatever the queues have into this object's memory, and drives progress.
   void poll();
+  // The same by one call for the completion queue only; and for an entry that a test has read.
+  void read_completions();
+  void keep(const fi_cq_tagged_entry& entry) { arrived_.push_back(completion_of(entry)); }
   // The oldest completion with this context that was not taken yet.
   std::optional<Completion> take(const void* context);
   // The oldest completion in error that was not taken yet, whatever its context.
@@ -115,6 +119,8 @@ class Pump {
   void add(Endpoint* endpoint) { endpoints_.push_back(endpoint); }
   void remove(Endpoint* endpoint) { std::erase(endpoints_, endpoint); }
   void add(fid_cntr* counter) { counters_.push_back(counter); }
+  // From now on a test's own call drives progress, and no poll of these does.
+  void replace(std::function<void()> call) { instead_ = std::move(call); }
   void remove(fid_cntr* counter) { std::erase(counters_, counter); }
   void once() const;
   // Drives progress until `done`; false when patience ran out.
@@ -125,6 +131,7 @@ class Pump {
  private:
   std::vector<Endpoint*> endpoints_;
   std::vector<fid_cntr*> counters_;
+  std::function<void()> instead_;
 };
 
 }  // namespace weft::conformance

@@ -30,8 +30,10 @@ Place::Place(fi_wait_obj wait, fi_threading threading, std::uint32_t api)
 
 Place::Place(const Options& options, fi_wait_obj wait) : domain_(options) {
   if (!domain_.ok()) return;
+  if (wait == FI_WAIT_SET) set_ = open_wait_set(domain_.fabric());
   fi_eq_attr eq{};
   eq.wait_obj = wait;
+  eq.wait_set = set_.get();
   eq_ = open_fid<fid_eq>(
       [&](fid_eq** out) { return fi_eq_open(domain_.fabric(), &eq, out, nullptr); });
   fi_cq_attr cq{};

@@ -29,6 +29,8 @@ class Place {
 
   fid_eq* eq() const { return eq_.get(); }
   fid_cq* cq() const { return cq_.get(); }
+  // Where the event queue waits with FI_WAIT_SET; else null.
+  fid_wait* wait_set() const { return set_.get(); }
   fi_info* info() const { return domain_.info(); }
   const Domain& domain() const { return domain_; }
 
@@ -57,6 +59,7 @@ class Place {
 
  private:
   Domain domain_;
+  Fid<fid_wait> set_;
   Fid<fid_eq> eq_;
   Fid<fid_cq> cq_;
 };
