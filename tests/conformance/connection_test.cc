@@ -358,6 +358,17 @@ TEST_F(Connecting, AnEventQueueIsNeeded) {
   EXPECT_EQ(fi_connect(ep, place.info()->src_addr, nullptr, 0), -FI_ENOEQ);
 }
 
+// fi_domain(3): address vectors are used by connectionless endpoints only.
+TEST_F(Connecting, AnEndpointTakesNoAddressVector) {
+  fi_av_attr attributes{};
+  const auto av = open_fid<fid_av>(
+      [&](fid_av** out) { return fi_av_open(place.domain().get(), &attributes, out, nullptr); });
+  ASSERT_NE(av, nullptr);
+  const Fid<fid_ep> ep = place.open();
+  EXPECT_EQ(fi_ep_bind(ep.get(), &av->fid, 0), -FI_EINVAL);
+  EXPECT_EQ(fi_enable(ep.get()), 0);
+}
+
 TEST_F(Connecting, AQueueInUseIsNotClosed) {
   const Fid<fid_pep> pep = place.listen();
   EXPECT_EQ(fi_close(&place.eq()->fid), -FI_EBUSY);

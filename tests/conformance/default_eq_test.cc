@@ -66,6 +66,27 @@ class DefaultEventQueue : public testing::Test {
     EXPECT_EQ(entry_.connection.fid, object);
   }
 
+  // The next event of a queue, which has to be the end of the endpoint's request. Returns its
+  // context.
+  static void* expect_refused(fid_eq* eq, const fid_ep* ep) {
+    const auto deadline = std::chrono::steady_clock::now() + patience();
+    fi_eq_err_entry failed{};
+    ssize_t got = -FI_EAGAIN;
+    while (got == -FI_EAGAIN && std::chrono::steady_clock::now() < deadline) {
+      got = fi_eq_readerr(eq, &failed, 0);
+      sched_yield();
+    }
+    EXPECT_EQ(got, static_cast<ssize_t>(sizeof failed));
+    EXPECT_EQ(failed.err, FI_ECONNREFUSED);
+    EXPECT_EQ(failed.fid, &ep->fid);
+    return failed.context;
+  }
+  static void expect_silence(fid_eq* eq) {
+    std::uint32_t event = 0;
+    fi_eq_cm_entry entry{};
+    EXPECT_EQ(fi_eq_read(eq, &event, &entry, sizeof entry, 0), -FI_EAGAIN);
+  }
+
   Info info_;
   Fid<fid_fabric> fabric_;
   Fid<fid_eq> eq_;
@@ -153,6 +174,67 @@ TEST_F(DefaultEventQueue, HearsOfConnections) {
     ++heard;
   }
   EXPECT_EQ(heard, 2u);
+}
+
+TEST_F(DefaultEventQueue, HearsNothingOfAnEndpointWithItsOwn) {
+  Options options;
+  options.type = FI_EP_MSG;
+  ASSERT_NO_FATAL_FAILURE(open(options));
+  ASSERT_EQ(bind(), 0);
+  const auto own = open_eq();
+  const auto cq = open_cq();
+  const auto pep = open_fid<fid_pep>(
+      [&](fid_pep** out) { return fi_passive_ep(fabric_.get(), info_.get(), out, nullptr); });
+  ASSERT_TRUE(own != nullptr && cq != nullptr && pep != nullptr);
+  ASSERT_EQ(fi_pep_bind(pep.get(), &own->fid, 0), 0);
+  const Address nothing_listens = name_of(&pep->fid);
+  const auto active = open_ep(info_.get());
+  ASSERT_EQ(fi_ep_bind(active.get(), &own->fid, 0), 0);
+  ASSERT_EQ(fi_ep_bind(active.get(), &cq->fid, FI_TRANSMIT | FI_RECV), 0);
+  ASSERT_EQ(fi_connect(active.get(), nothing_listens.bytes.data(), nullptr, 0), 0);
+  expect_refused(own.get(), active.get());
+  expect_silence(eq_.get());
+}
+
+// fi_domain(3): with the flag FI_REG_MR it would.
+TEST_F(DefaultEventQueue, HearsOfNoRegistrationUnlessItIsBoundForThem) {
+  ASSERT_NO_FATAL_FAILURE(open(Options()));
+  ASSERT_EQ(bind(), 0);
+  std::uint64_t memory = 0;
+  const auto mr = open_fid<fid_mr>([&](fid_mr** out) {
+    return fi_mr_reg(domain_.get(), &memory, sizeof memory, FI_REMOTE_READ | FI_REMOTE_WRITE, 0,
+                     Endpoint::next_key(), 0, out, nullptr);
+  });
+  ASSERT_NE(mr, nullptr);
+  EXPECT_NE(fi_mr_key(mr.get()), FI_KEY_NOTAVAIL) << "registered when the call returns";
+  expect_silence(eq_.get());
+}
+
+TEST_F(DefaultEventQueue, GivesTheContextOfTheCallOrOfTheObject) {
+  Options options;
+  options.type = FI_EP_MSG;
+  ASSERT_NO_FATAL_FAILURE(open(options));
+  ASSERT_EQ(bind(), 0);
+  const auto av = open_av(FI_EVENT);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(4711);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  int context = 0;
+  EXPECT_EQ(fi_av_insert(av.get(), &address, 1, nullptr, 0, &context), 0);
+  ASSERT_NO_FATAL_FAILURE(expect_event(eq_.get(), FI_AV_COMPLETE, &av->fid));
+  EXPECT_EQ(entry_.plain.context, &context);
+
+  const auto cq = open_cq();
+  const auto pep = open_fid<fid_pep>(
+      [&](fid_pep** out) { return fi_passive_ep(fabric_.get(), info_.get(), out, nullptr); });
+  ASSERT_EQ(fi_pep_bind(pep.get(), &eq_->fid, 0), 0);
+  const Address nothing_listens = name_of(&pep->fid);
+  const auto active = open_fid<fid_ep>(
+      [&](fid_ep** out) { return fi_endpoint(domain_.get(), info_.get(), out, &address); });
+  ASSERT_EQ(fi_ep_bind(active.get(), &cq->fid, FI_TRANSMIT | FI_RECV), 0);
+  ASSERT_EQ(fi_connect(active.get(), nothing_listens.bytes.data(), nullptr, 0), 0);
+  EXPECT_EQ(expect_refused(eq_.get(), active.get()), &address);
 }
 
 TEST_F(DefaultEventQueue, HearsOfMulticastGroups) {

@@ -86,6 +86,45 @@ TEST_F(GetInfo, AddressVectorTypeIsEchoed) {
   }
 }
 
+// fi_domain(3): hints may leave each of these models open; the answer says which one holds.
+TEST_F(GetInfo, ModelsThatHintsLeaveOpenAreAnswered) {
+  ASSERT_EQ(ask([](fi_info* hints) {
+              hints->domain_attr->threading = FI_THREAD_UNSPEC;
+              hints->domain_attr->control_progress = FI_PROGRESS_UNSPEC;
+              hints->domain_attr->data_progress = FI_PROGRESS_UNSPEC;
+              hints->domain_attr->resource_mgmt = FI_RM_UNSPEC;
+              hints->domain_attr->av_type = FI_AV_UNSPEC;
+            }),
+            0);
+  const fi_domain_attr& answer = *info_->domain_attr;
+  EXPECT_EQ(answer.threading, FI_THREAD_SAFE) << "the greatest level of parallelism";
+  EXPECT_NE(answer.control_progress, FI_PROGRESS_UNSPEC);
+  EXPECT_NE(answer.data_progress, FI_PROGRESS_UNSPEC);
+  EXPECT_NE(answer.resource_mgmt, FI_RM_UNSPEC);
+  if (provider_name() != "weft") return;
+  EXPECT_EQ(answer.av_type, FI_AV_UNSPEC) << "either of them";
+}
+
+TEST_F(GetInfo, ProgressModelsAreEchoed) {
+  for (const fi_progress model : {FI_PROGRESS_AUTO, FI_PROGRESS_MANUAL}) {
+    ASSERT_EQ(ask([&](fi_info* hints) { hints->domain_attr->control_progress = model; }), 0);
+    EXPECT_EQ(info_->domain_attr->control_progress, model);
+    ASSERT_EQ(ask([&](fi_info* hints) { hints->domain_attr->data_progress = model; }), 0);
+    EXPECT_EQ(info_->domain_attr->data_progress, model);
+  }
+}
+
+// fi_domain(3): remote CQ data have four bytes at least where there are any.
+TEST_F(GetInfo, RemoteDataHaveFourBytesAtLeast) {
+  for (const fi_ep_type type : {FI_EP_RDM, FI_EP_MSG, FI_EP_DGRAM}) {
+    options_ = type == FI_EP_DGRAM ? datagrams() : Options{};
+    options_.type = type;
+    ASSERT_EQ(ask([](fi_info*) {}), 0) << type;
+    const std::size_t size = info_->domain_attr->cq_data_size;
+    EXPECT_TRUE(size == 0 || size >= 4) << size;
+  }
+}
+
 TEST_F(GetInfo, SizesBeyondTheLimitsDoNotMatch) {
   EXPECT_EQ(ask([](fi_info* hints) { hints->tx_attr->inject_size = 1 << 30; }), -FI_ENODATA);
   EXPECT_EQ(ask([](fi_info* hints) { hints->tx_attr->iov_limit = 10000; }), -FI_ENODATA);
