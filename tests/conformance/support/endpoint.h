@@ -51,9 +51,8 @@ class Endpoint {
 
   fid_ep* ep() const { return ep_.get(); }
   fid_cq* cq() const { return cq_.get(); }
-  // Where its queue, or its counters, wait with FI_WAIT_SET; else null.
   fid_eq* eq() const { return eq_.get(); }  // of FI_EP_MSG, or with FI_MULTICAST
-  fid_wait* wait_set() const { return set_.get(); }  // of the queue, with FI_WAIT_SET
+  fid_wait* wait_set() const { return set_.get(); }  // of queue and counters, with FI_WAIT_SET
   fid_av* av() const { return given_av_ != nullptr ? given_av_ : av_.get(); }
   fid_cntr* counter(std::uint64_t event) const { return counters_.at(event).get(); }
   const std::shared_ptr<Domain>& domain() const { return domain_; }
