@@ -51,6 +51,7 @@ class Input {
   }
   void bytes(void* out, std::size_t length) {
     const std::size_t take = length < left_ ? length : left_;
+    if (take == 0) return;
     std::memcpy(out, data_, take);
     data_ += take;
     left_ -= take;
