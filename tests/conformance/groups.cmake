@@ -29,6 +29,8 @@ set(crowds "ManyPeers*")
 set(limits "Limits/*:ContextSizes/*")
 set(datagrams "*Datagram*:Multicast.*:-DatagramLocalDescriptors.*")
 set(connections "Connecting.*:Connected.*:Connection*:ControlProgress.*")
+# A resource that is full, for each row and column of fi_domain(3)'s table.
+set(resources "*Resources/*")
 # Everything in which a second thread of the test's process takes part.
 # They are in these files, which are all that ThreadSanitizer gets.
 set(files_with_threads threads counter cq_wait eq progress wait_set trigger deferred_work connection_threads
@@ -48,4 +50,4 @@ set(waiting "Idle/*:WaitingCost*")
 # Thousands of objects: tools/ci/soak.py runs them.
 set(long "ManyEndpoints/*")
 set(objects
-  "-${operations}:${matrix}:${matching}:${remote_access}:${crowds}:${datagrams}:${connections}:${threads}:${left_alone}:${waiting}:${long}:${named_contracts}:${local_descriptors}:${bad_accesses}:${hammer}:${explanations}:${authorization}:${domain_statistics}:${limits}:${not_offered}:${manual_progress}")
+  "-${operations}:${matrix}:${matching}:${remote_access}:${crowds}:${datagrams}:${connections}:${threads}:${left_alone}:${waiting}:${long}:${named_contracts}:${local_descriptors}:${bad_accesses}:${hammer}:${explanations}:${authorization}:${domain_statistics}:${limits}:${not_offered}:${manual_progress}:${resources}")

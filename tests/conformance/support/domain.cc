@@ -62,7 +62,7 @@ Info make_hints(const Options& options) {
   hints->domain_attr->threading = options.threading;
   hints->domain_attr->data_progress = options.data_progress;
   hints->domain_attr->control_progress = options.control_progress;
-  hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+  hints->domain_attr->resource_mgmt = options.resource_mgmt;
   hints->domain_attr->av_type = options.av_type;
   hints->tx_attr->op_flags = options.tx_flags;
   hints->tx_attr->msg_order = options.order;
@@ -92,6 +92,7 @@ Domain::Domain(const Options& options) {
   info_ = get_info(options, make_hints(options).get(), &rc);
   EXPECT_EQ(rc, 0) << "fi_getinfo for provider " << provider_name() << ": " << fi_strerror(-rc);
   if (info_ == nullptr) return;
+  info_->domain_attr->resource_mgmt = options.resource_mgmt;
   fabric_ = open_fid<fid_fabric>(
       [&](fid_fabric** out) { return fi_fabric(info_->fabric_attr, out, nullptr); });
   if (fabric_ == nullptr) return;

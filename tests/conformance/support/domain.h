@@ -51,6 +51,7 @@ struct Options {
   bool threshold = false;  // FI_CQ_COND_THRESHOLD
   std::size_t cq_size = 4096;
   std::uint64_t cq_flags = 0;  // FI_SELECTIVE_COMPLETION or nothing.
+  bool queueless = false;      // no completion queue: counters report
   // Sizes of the contexts; 0: the provider's choice.
   std::size_t tx_size = 0;
   std::size_t rx_size = 0;
@@ -60,6 +61,8 @@ struct Options {
   fi_wait_obj counter_wait = FI_WAIT_UNSPEC;
   fi_progress data_progress = FI_PROGRESS_UNSPEC;
   fi_progress control_progress = FI_PROGRESS_UNSPEC;
+  // A hint, and what domains are opened with whatever the answer is.
+  fi_resource_mgmt resource_mgmt = FI_RM_ENABLED;
   // Domains tell an event queue with this wait object of registrations (FI_REG_MR); or none does.
   fi_wait_obj registrations = FI_WAIT_NONE;
   std::uint64_t shares = 0;  // FI_TRANSMIT, FI_RECV: what all endpoints of a domain share

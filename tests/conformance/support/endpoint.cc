@@ -69,8 +69,21 @@ Completion completion_of(const fi_cq_tagged_entry& entry) {
   return c;
 }
 
-Endpoint::Endpoint(std::shared_ptr<Domain> domain, const Options& options, fid_av* av)
-    : options_(options), domain_(std::move(domain)), given_av_(av) {
+Completion completion_of(const fi_cq_err_entry& entry) {
+  Completion c;
+  c.context = entry.op_context;
+  c.flags = entry.flags;
+  c.length = entry.len;
+  c.data = entry.data;
+  c.tag = entry.tag;
+  c.overflow = entry.olen;
+  c.err = entry.err;
+  c.prov_errno = entry.prov_errno;
+  return c;
+}
+
+Endpoint::Endpoint(std::shared_ptr<Domain> domain, const Options& options, fid_av* av, fid_cq* cq)
+    : options_(options), domain_(std::move(domain)), given_av_(av), given_cq_(cq) {
   if (!domain_->ok() || !open_queues()) return;
   if (options_.type == FI_EP_MSG) {
     if (!open_passive()) pep_.reset();
@@ -147,14 +160,7 @@ bool Endpoint::open_queues() {
     set_ = open_wait_set(domain_->fabric());
     if (set_ == nullptr) return false;
   }
-  fi_cq_attr cq{};
-  cq.format = options_.format;
-  cq.wait_obj = options_.wait;
-  cq.wait_set = set_.get();
-  cq.wait_cond = options_.threshold ? FI_CQ_COND_THRESHOLD : FI_CQ_COND_NONE;
-  cq.size = options_.cq_size;
-  cq_ =
-      open_fid<fid_cq>([&](fid_cq** out) { return fi_cq_open(domain_->get(), &cq, out, nullptr); });
+  if (!open_completion_queue()) return false;
   fi_cntr_attr cntr{};
   cntr.events = FI_CNTR_EVENTS_COMP;
   cntr.wait_obj = options_.counter_wait;
@@ -165,13 +171,26 @@ bool Endpoint::open_queues() {
         [&](fid_cntr** out) { return fi_cntr_open(domain_->get(), &cntr, out, nullptr); });
     if (counters_[event] == nullptr) return false;
   }
-  return av_ != nullptr && cq_ != nullptr;
+  return av_ != nullptr;
+}
+
+bool Endpoint::open_completion_queue() {
+  if (options_.queueless || given_cq_ != nullptr) return true;
+  fi_cq_attr cq{};
+  cq.format = options_.format;
+  cq.wait_obj = options_.wait;
+  cq.wait_set = set_.get();
+  cq.wait_cond = options_.threshold ? FI_CQ_COND_THRESHOLD : FI_CQ_COND_NONE;
+  cq.size = options_.cq_size;
+  cq_ =
+      open_fid<fid_cq>([&](fid_cq** out) { return fi_cq_open(domain_->get(), &cq, out, nullptr); });
+  return cq_ != nullptr;
 }
 
 bool Endpoint::bind_and_enable() {
   int rc = options_.type != FI_EP_MSG ? fi_ep_bind(ep(), &av()->fid, 0) : 0;
-  if (rc == 0) {
-    rc = fi_ep_bind(ep(), &cq_->fid, FI_TRANSMIT | FI_RECV | options_.cq_flags);
+  if (rc == 0 && cq() != nullptr) {
+    rc = fi_ep_bind(ep(), &cq()->fid, FI_TRANSMIT | FI_RECV | options_.cq_flags);
   }
   if (rc == 0 && eq_ != nullptr) rc = fi_ep_bind(ep(), &eq_->fid, 0);
   fid_stx* const transmit = domain_->shared_transmit();
@@ -207,10 +226,14 @@ ssize_t Endpoint::read_queue(void* entries, std::size_t count, fi_addr_t* source
 
 void Endpoint::poll() {
   if (options_.type == FI_EP_MSG) read_events();
+  for (const auto& [event, cntr] : counters_) {
+    if (cq() == nullptr) fi_cntr_read(cntr.get());
+  }
   read_completions();
 }
 
 void Endpoint::read_completions() {
+  if (cq() == nullptr) return;
   alignas(fi_cq_tagged_entry) std::array<std::uint8_t, kBatch * sizeof(fi_cq_tagged_entry)> raw;
   std::array<fi_addr_t, kBatch> sources;
   sources.fill(FI_ADDR_NOTAVAIL);
@@ -231,17 +254,8 @@ void Endpoint::keep_error() {
   EXPECT_EQ(got, 1) << "fi_cq_readerr after -FI_EAVAIL";
   if (got != 1) return;
   EXPECT_GT(entry.err, 0) << "an error entry carries a positive error code";
-  Completion c;
-  c.context = entry.op_context;
-  c.flags = entry.flags;
-  c.length = entry.len;
-  c.data = entry.data;
-  c.tag = entry.tag;
-  c.overflow = entry.olen;
-  c.err = entry.err;
-  c.prov_errno = entry.prov_errno;
   if (provider_name() == "weft") expect_explained(cq(), entry, options_.api < FI_VERSION(1, 5));
-  arrived_.push_back(c);
+  arrived_.push_back(completion_of(entry));
 }
 
 std::optional<Completion> Endpoint::take(const void* context) {

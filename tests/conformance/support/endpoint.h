@@ -36,22 +36,25 @@ struct Completion {
   int prov_errno = 0;
 };
 
-// A successful entry.
+// A successful entry, and one in error.
 Completion completion_of(const fi_cq_tagged_entry& entry);
+Completion completion_of(const fi_cq_err_entry& entry);
 
 // Owns the address vector, or for FI_EP_MSG an event queue and a passive endpoint; one completion
-// queue for both directions, the chosen counters and the endpoint. Failures to open are test
-// failures; ok() then is false. One thread at a time, but the libfabric objects may be used
+// queue for both directions, if any, the chosen counters and the endpoint. Failures to open are
+// test failures; ok() then is false. One thread at a time, but the libfabric objects may be used
 // directly by several.
 class Endpoint {
  public:
-  // With `av`, which outlives it, it does without an address vector of its own.
-  Endpoint(std::shared_ptr<Domain> domain, const Options& options, fid_av* av = nullptr);
+  // With `av`, or with `cq`, which outlive it, it does without an address vector or a queue of its
+  // own.
+  Endpoint(std::shared_ptr<Domain> domain, const Options& options, fid_av* av = nullptr,
+           fid_cq* cq = nullptr);
   bool ok() const { return ep_ != nullptr || pep_ != nullptr; }
 
   fid_ep* ep() const { return ep_.get(); }
-  fid_cq* cq() const { return cq_.get(); }
-  fid_eq* eq() const { return eq_.get(); }  // of FI_EP_MSG, or with FI_MULTICAST
+  fid_cq* cq() const { return given_cq_ != nullptr ? given_cq_ : cq_.get(); }
+  fid_eq* eq() const { return eq_.get(); }           // of FI_EP_MSG, or with FI_MULTICAST
   fid_wait* wait_set() const { return set_.get(); }  // of queue and counters, with FI_WAIT_SET
   fid_av* av() const { return given_av_ != nullptr ? given_av_ : av_.get(); }
   fid_cntr* counter(std::uint64_t event) const { return counters_.at(event).get(); }
@@ -88,6 +91,7 @@ class Endpoint {
 
  private:
   bool open_queues();
+  bool open_completion_queue();
   bool open_passive();
   bool open_active(fi_info* info);
   bool bind_and_enable();
@@ -99,6 +103,7 @@ class Endpoint {
   Options options_;
   std::shared_ptr<Domain> domain_;
   fid_av* given_av_ = nullptr;
+  fid_cq* given_cq_ = nullptr;
   Fid<fid_av> av_;
   Fid<fid_eq> eq_;
   Fid<fid_wait> set_;

@@ -137,11 +137,7 @@ std::optional<Completion> Place::take_completion() {
   if (got != -FI_EAVAIL) return std::nullopt;
   fi_cq_err_entry error{};
   EXPECT_EQ(fi_cq_readerr(cq(), &error, 0), 1);
-  Completion c;
-  c.context = error.op_context;
-  c.flags = error.flags;
-  c.err = error.err;
-  return c;
+  return completion_of(error);
 }
 
 Completion Place::completion() {
