@@ -184,12 +184,13 @@ nanoseconds ProgressThread::serve(Charge& charge) {
     charge.attempts = needed ? std::min(charge.attempts + 1, kAttempts) : charge.attempts - 1;
   }
   if (found && charge.short_sleeps == kShortSleeps) look_on(charge);
-  charge.asleep = engine.fall_asleep();
-  if (charge.asleep) {
+  charge.asleep = true;  // also if it throws: the next visit wakes it up
+  if (engine.fall_asleep()) {
     charge.backoff.reset();
     charge.slept_at = Time::clock::now();
     return kNap;
   }
+  charge.asleep = false;
   engine.wake_up();
   return charge.backoff.next();
 }

@@ -267,7 +267,7 @@ TEST_F(AutomaticRegistration, EndsThoughTheQueueIsNotRead) {
   const std::uint64_t wanted = Endpoint::next_key();
   const Fid<fid_mr> mr = reg(wanted);
   expect_accessible(wanted);
-  read_complete(mr.get());
+  sleep_for_complete(mr.get());
   EXPECT_NE(fi_mr_key(mr.get()), FI_KEY_NOTAVAIL);
   expect_nothing();
 }
@@ -280,8 +280,8 @@ TEST_F(AutomaticRegistration, EndsBehindEventsThatAreNotRead) {
   const std::uint64_t late = Endpoint::next_key();
   const Fid<fid_mr> last = reg(late);
   expect_accessible(late);
-  for (const auto& mr : regions) read_complete(mr.get());
-  read_complete(last.get());
+  for (const auto& mr : regions) sleep_for_complete(mr.get());
+  sleep_for_complete(last.get());
 }
 
 TEST_F(AutomaticRegistration, MayBeClosedWhileItIsUnderWay) {

@@ -196,7 +196,7 @@ Domain::Domain(Fabric& fabric, const fi_info& info, std::shared_ptr<device::Devi
       traffic_class_(info.domain_attr->tclass),
       device_(std::move(device)),
       progress_thread_(std::move(progress_thread)),
-      automatic_control_(controls_automatically(info.domain_attr)),
+      automatic_control_(controls_automatically(info.domain_attr, terms_.control_progress)),
       id_(device_->new_domain()),
       local_descriptors_(std::move(local_descriptors)),
       places_(*info.domain_attr, terms_),
@@ -281,8 +281,10 @@ int Domain::bind(::fid* object, std::uint64_t flags) {
   const bool later = (flags & FI_REG_MR) != 0;
   const Result<device::Engine*> work = later ? background_work_of(eq) : nullptr;
   if (!work) return fabric_status(work.error());
+  device::DrivenEngine registering;
+  if (work.value() != nullptr) registering = {progress_thread_, *work.value()};
   if (const int failed = default_eq_.bind(eq)) return failed;
-  if (work.value() != nullptr) registering_ = device::DrivenEngine(progress_thread_, *work.value());
+  registering_ = std::move(registering);
   registers_later_ = later;
   return 0;
 }

@@ -48,10 +48,7 @@ ssize_t sread(fid_eq* fid, std::uint32_t* event, void* buffer, std::size_t lengt
   if (object == FI_WAIT_NONE || object == FI_WAIT_SET) return -FI_EINVAL;
   if ((flags & ~FI_PEEK) != 0) return -FI_EBADFLAGS;
   if (event == nullptr || (buffer == nullptr && length != 0)) return -FI_EINVAL;
-  return at_c_border([&] {
-    eq.waiting().wait(std::chrono::milliseconds(timeout), [&] { return eq.ready(); });
-    return eq.take(event, buffer, length, (flags & FI_PEEK) != 0);
-  });
+  return at_c_border([&] { return eq.wait_and_take(event, buffer, length, flags, timeout); });
 }
 
 // Error data of events is the private data of a rejection, and no text.
@@ -70,20 +67,26 @@ class EventQueue::BackgroundWork final : public device::Engine {
  public:
   BackgroundWork(EventQueue& eq, os::Event bell) : eq_(eq), bell_(std::move(bell)) {}
 
-  void progress() override { eq_.do_all_work(); }
+  void progress() override { eq_.do_work_for(kLongest); }
+  // What has rung before is seen here.
   bool fall_asleep() override {
     ++sleepers_;
+    bell_.clear();
     return !eq_.has_work();
   }
   void wake_up() override {
     if (--sleepers_ == 0) bell_.clear();
   }
   int wake_fd() const override { return bell_.fd(); }
+  unsigned polls() override { return eq_.reads_.load(std::memory_order_relaxed); }
   void ring() {
     if (sleepers_ != 0) bell_.set();
   }
 
  private:
+  // Other engines wait meanwhile.
+  static constexpr auto kLongest = std::chrono::milliseconds(1);
+
   EventQueue& eq_;
   os::Event bell_;
   std::atomic<int> sleepers_{0};
@@ -110,13 +113,15 @@ Result<device::Engine*> EventQueue::background_work() {
 }
 
 void EventQueue::add(QueuedEvent entry) {
+  std::list<QueuedEvent> added;
+  added.push_back(std::move(entry));
   {
     const std::lock_guard guard(mutex_);
-    entries_.push_back(std::move(entry));
-    if (entries_.back().work != nullptr) {
-      undone_.push_back(&entries_.back());
+    if (added.front().work != nullptr) {
+      undone_.push_back(&added.front());
       if (background_work_ != nullptr) background_work_->ring();
     }
+    entries_.splice(entries_.end(), added);
   }
   waiting_.notify();
 }
@@ -185,9 +190,13 @@ bool EventQueue::has_work() const {
   return !undone_.empty();
 }
 
-void EventQueue::do_all_work() {
+void EventQueue::do_work_for(std::chrono::nanoseconds longest) {
+  const Time end = Time::clock::now() + longest;
   std::unique_lock lock(mutex_);
-  while (worked_on_ == nullptr && !undone_.empty()) do_work(lock);
+  while (worked_on_ == nullptr && !undone_.empty()) {
+    do_work(lock);
+    if (Time::clock::now() >= end) return;
+  }
 }
 
 // Null while another thread does the work that is read next.
@@ -227,6 +236,7 @@ void EventQueue::push_request(struct fid& object, InfoList info, std::span<const
 
 // When a request is there, every engine is driven once more before it counts.
 void EventQueue::bring_up_to_date() {
+  reads_.fetch_add(1, std::memory_order_relaxed);
   waiting_.progress();
   std::size_t requests = 0;
   {
@@ -245,7 +255,7 @@ void EventQueue::bring_up_to_date() {
 bool EventQueue::withdraw_request(const struct fid* handle) {
   const std::lock_guard guard(mutex_);
   const auto is_it = [&](const QueuedEvent& entry) {
-    return entry.info != nullptr && entry.info->handle == handle;
+    return entry.info != nullptr && entry.info->handle == handle && !entry.shown;
   };
   return std::erase_if(entries_, is_it) + std::erase_if(requests_, is_it) != 0;
 }
@@ -271,10 +281,26 @@ ssize_t EventQueue::take(std::uint32_t* event, void* buffer, std::size_t length,
   *event = next->event;
   const std::size_t size = std::min(next->content.size(), length);
   if (size != 0) std::memcpy(buffer, next->content.data(), size);
+  next->shown = true;
   if (peek) return static_cast<ssize_t>(size);
   (void)next->info.release();
   entries_.pop_front();
   return static_cast<ssize_t>(size);
+}
+
+// What is there may be gone when it is looked at: another thread works on it, or has read it.
+ssize_t EventQueue::wait_and_take(std::uint32_t* event, void* buffer, std::size_t length,
+                                  std::uint64_t flags, int timeout_ms) {
+  using std::chrono::milliseconds;
+  const Time end = Time::clock::now() + milliseconds(std::max(timeout_ms, 0));
+  milliseconds left(timeout_ms);
+  for (;;) {
+    const bool there = waiting_.wait(left, [this] { return ready(); });
+    const ssize_t got = take(event, buffer, length, (flags & FI_PEEK) != 0);
+    if (got != -FI_EAGAIN || !there) return got;
+    const auto rest = std::chrono::ceil<milliseconds>(end - Time::clock::now());
+    if (timeout_ms >= 0) left = std::max(rest, milliseconds(0));
+  }
 }
 
 // fi_eq(3): the error data go into the reader's buffer. Without a buffer, and always before API

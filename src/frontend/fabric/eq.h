@@ -5,6 +5,7 @@
 #include <rdma/fi_eq.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -53,13 +54,17 @@ class EventQueue : public ChildObject<EventQueue, fid_eq, Fabric>, public Usable
   // Adds a connection request. Events that the same requester caused before at other endpoints of
   // this queue (an earlier connection is established) are read before it.
   void push_request(struct fid& object, InfoList info, std::span<const std::byte> data);
-  // Removes the event of a connection request whose info has that handle. False when it was read.
+  // Removes the event of a connection request whose info has that handle. False when the program
+  // has read it, or looked at it.
   bool withdraw_request(const struct fid* handle);
   // Removes what was said of an object that is closed now, after work for it that is under way.
   void forget(const struct fid& object);
   // The first event, taken out unless `peek`. -FI_EAGAIN when there is none, -FI_EAVAIL when an
   // error comes first, -FI_ETOOSMALL when it does not fit into `length` bytes.
   ssize_t take(std::uint32_t* event, void* buffer, std::size_t length, bool peek);
+  // As take(), and waits for so long where there is none; negative: no limit.
+  ssize_t wait_and_take(std::uint32_t* event, void* buffer, std::size_t length, std::uint64_t flags,
+                        int timeout_ms);
   // The first error. -FI_EAGAIN when the next event is none. On entry `out` says where its err_data
   // goes and what fits there; without a place it is lent until the next call (fi_eq(3)).
   ssize_t take_error(fi_eq_err_entry& out, bool peek);
@@ -76,6 +81,7 @@ class EventQueue : public ChildObject<EventQueue, fid_eq, Fabric>, public Usable
     std::size_t least = 0;               // bytes of the content without which it cannot be read
     std::vector<std::byte> content;      // or the data of an error
     std::function<int()> work;           // to be done before it is read
+    bool shown = false;                  // the program has looked at it
   };
   // Does work while the program does not read the queue.
   class BackgroundWork;
@@ -87,7 +93,7 @@ class EventQueue : public ChildObject<EventQueue, fid_eq, Fabric>, public Usable
   QueuedEvent* first(std::unique_lock<std::mutex>& lock);
   void do_work(std::unique_lock<std::mutex>& lock);
   bool has_work() const;
-  void do_all_work();
+  void do_work_for(std::chrono::nanoseconds longest);
   void give_error(const QueuedEvent& failed, fi_eq_err_entry& out);
 
   const bool writable_;
@@ -100,6 +106,7 @@ class EventQueue : public ChildObject<EventQueue, fid_eq, Fabric>, public Usable
   const QueuedEvent* worked_on_ = nullptr;  // the entry whose work is under way
   std::condition_variable work_ended_;
   std::unique_ptr<BackgroundWork> background_work_;
+  std::atomic<unsigned> reads_{0};
   std::vector<std::byte> lent_;  // the err_data that the program looks at
   WaitPoint wait_point_;
 };

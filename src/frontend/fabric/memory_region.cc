@@ -3,6 +3,7 @@
 #include "memory_region.h"
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <utility>
 #include <vector>
@@ -58,9 +59,12 @@ int MemoryRegion::open(const RegionWish& wish) {
   registered_ = std::move(made).value();
   if (const int failed = open_mapped_memory()) return failed;
   place_ = std::move(place);
-  mem_desc = registered_.descriptor != nullptr ? registered_.descriptor->value() : this;
-  if (!parent().registration().endpoints) show_key();
   open_ = true;
+  // Read by the program at any time, also while another thread registers.
+  void* const descriptor =
+      registered_.descriptor != nullptr ? registered_.descriptor->value() : this;
+  std::atomic_ref(mem_desc).store(descriptor, std::memory_order_release);
+  if (!parent().registration().endpoints) show_key();
   return 0;
 }
 
@@ -70,7 +74,8 @@ RegionKey MemoryRegion::table_key() const {
 
 // A raw key is told by raw_attributes() only.
 void MemoryRegion::show_key() {
-  if (!parent().raw_keys().required()) key = table_key().v;
+  if (parent().raw_keys().required()) return;
+  std::atomic_ref(key).store(table_key().v, std::memory_order_release);
 }
 
 int MemoryRegion::close() {

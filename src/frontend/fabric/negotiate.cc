@@ -152,10 +152,11 @@ Result<fi_progress> agree_control_progress(int hinted, fi_progress demanded) {
   return agree_progress("control_progress", hinted, FI_PROGRESS_AUTO, demanded);
 }
 
-bool controls_automatically(const fi_domain_attr* attributes) {
-  if (attributes == nullptr) return true;
-  const int model = number_of(attributes->control_progress);
-  return model == FI_PROGRESS_AUTO || model == FI_PROGRESS_UNSPEC;
+bool controls_automatically(const fi_domain_attr* attributes, fi_progress demanded) {
+  const int model =
+      attributes != nullptr ? number_of(attributes->control_progress) : FI_PROGRESS_UNSPEC;
+  const auto agreed = agree_control_progress(model, demanded);
+  return agreed && agreed.value() == FI_PROGRESS_AUTO;
 }
 
 // No thread without a request.

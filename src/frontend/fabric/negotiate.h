@@ -49,8 +49,9 @@ Result<fi_threading> agree_threading(int hinted);
 // FI_PROGRESS_AUTO is the answer without a hint.
 Result<fi_progress> agree_control_progress(int hinted, fi_progress demanded = FI_PROGRESS_UNSPEC);
 // Whether control operations end without further calls, by the attributes that an object is opened
-// with. Null, or FI_PROGRESS_UNSPEC, is the provider's choice.
-bool controls_automatically(const fi_domain_attr* attributes);
+// with. Null, or FI_PROGRESS_UNSPEC, is the answer without a hint.
+bool controls_automatically(const fi_domain_attr* attributes,
+                            fi_progress demanded = FI_PROGRESS_UNSPEC);
 
 // Data moves when the program polls or waits (FI_PROGRESS_MANUAL, unless it asks for more), or also
 // by a thread in the background (FI_PROGRESS_AUTO).

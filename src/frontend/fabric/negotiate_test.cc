@@ -206,7 +206,8 @@ TEST(Progress, ControlIsAutoUnlessManualIsWished) {
   expect_answer(agree_control_progress(FI_PROGRESS_UNSPEC), FI_PROGRESS_AUTO);
   expect_answer(agree_control_progress(FI_PROGRESS_AUTO), FI_PROGRESS_AUTO);
   expect_answer(agree_control_progress(FI_PROGRESS_MANUAL), FI_PROGRESS_MANUAL);
-  expect_refused(agree_control_progress(3));
+  expect_answer(agree_control_progress(3), FI_PROGRESS_MANUAL);  // FI_PROGRESS_CONTROL_UNIFIED
+  expect_refused(agree_control_progress(4));
 }
 
 TEST(Progress, DataIsManualUnlessAutoIsAskedFor) {

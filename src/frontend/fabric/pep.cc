@@ -3,6 +3,7 @@
 #include "pep.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "boundary.h"
@@ -14,14 +15,17 @@
 #include "name.h"
 #include "negotiate.h"
 #include "offer.h"
+#include "terms.h"
 
 namespace weft::fabric {
 
 namespace {
 
 // The thread that drives the listener, or null where the program does.
-Result<std::shared_ptr<device::ProgressThread>> thread_for(const fi_info& info) {
-  if (!controls_automatically(info.domain_attr)) return std::shared_ptr<device::ProgressThread>();
+Result<std::shared_ptr<device::ProgressThread>> thread_for(const fi_info& info,
+                                                           const Options& options) {
+  if (!controls_automatically(info.domain_attr, terms_of(options).control_progress))
+    return std::shared_ptr<device::ProgressThread>();
   auto thread = device::ProgressThread::get();
   if (!thread) return thread;
   if (Status ok = thread.value()->start(); !ok) return ok.error();
@@ -56,13 +60,16 @@ int PassiveEndpoint::open(Fabric& fabric, const fi_info& info, fid_pep** pep, vo
 
 PassiveEndpoint::~PassiveEndpoint() {
   parent().passive_endpoints().remove(*this);
-  if (listener_ != nullptr) {
-    driven_ = {};
-    eq_.get()->waiting().detach(*listener_);
-    listener_->end_reports();
-    listener_.reset();
-  }
+  stop_listening();
   if (eq_.get() != nullptr) eq_.get()->forget(fid);
+}
+
+void PassiveEndpoint::stop_listening() {
+  if (listener_ == nullptr) return;
+  driven_ = {};
+  eq_.get()->waiting().detach(*listener_);
+  listener_->end_reports();
+  listener_.reset();
 }
 
 int PassiveEndpoint::listen() {
@@ -78,7 +85,7 @@ int PassiveEndpoint::listen() {
     log_warning(FI_LOG_EP_CTRL, "cannot listen: {}", listener.error().message);
     return fabric_status(listener.error());
   }
-  const auto thread = thread_for(*info_);
+  const auto thread = thread_for(*info_, parent().options());
   if (!thread) return fabric_status(thread.error());
   listener.value()->set_backlog(backlog_);
   if (Status ok = eq->waiting().attach(*listener.value()); !ok) {
@@ -89,7 +96,13 @@ int PassiveEndpoint::listen() {
     const std::lock_guard guard(mutex_);
     listener_ = std::move(listener).value();
   }
-  if (thread.value() != nullptr) driven_ = device::DrivenEngine(thread.value(), *listener_);
+  if (thread.value() == nullptr) return 0;
+  try {
+    driven_ = device::DrivenEngine(thread.value(), *listener_);
+  } catch (const std::bad_alloc&) {
+    stop_listening();
+    return -FI_ENOMEM;
+  }
   return 0;
 }
 

@@ -59,6 +59,7 @@ class PassiveEndpoint final : public ChildObject<PassiveEndpoint, fid_pep, Fabri
   };
 
   PassiveEndpoint(Fabric& fabric, InfoList info, os::UdpPort port, void* context);
+  void stop_listening();
   bool requested(const connect::Request& request) override;
   void withdrawn(link::ConnectionNumber number) override;
   void decided(link::ConnectionNumber number) override;
