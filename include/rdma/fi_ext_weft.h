@@ -54,7 +54,7 @@ struct fi_weft_counter {
 /* A completion queue. */
 struct fi_weft_cq_stats {
   struct fid_cq* cq;
-  uint64_t size;     /* entries that it is opened for */
+  uint64_t size;     /* entries from which on operations are held back */
   uint64_t queued;   /* entries that wait to be read */
   uint64_t reported; /* entries that were added since it was opened */
   uint64_t errors;   /* entries that wait to be read by fi_cq_readerr(3) */
@@ -67,7 +67,7 @@ struct fi_weft_ep_stats {
   uint32_t enabled;
   uint64_t destinations; /* peers that it has sent to, as long as they live */
   uint64_t sources;      /* peers that have sent to it, as long as they live */
-  uint64_t receives;     /* posted receives that wait for messages */
+  uint64_t receives;     /* posted receives that wait for messages, shared ones included */
   uint64_t kept_bytes;   /* memory of messages that wait for receives */
 };
 

@@ -54,7 +54,7 @@ bool CompletionQueue::pop_error(Completion& out) {
   const Section section(lock_);
   if (empty() || at(head_).ok()) return false;
   out = at(head_);
-  head_.fetch_add(1, std::memory_order_relaxed);
+  head_.fetch_add(1, std::memory_order_release);
   errors_.fetch_sub(1, std::memory_order_relaxed);
   return true;
 }

@@ -120,7 +120,7 @@ template void MessageSender::abandon(const AtomicCall& call, int error);
 template <class Call>
 int MessageSender::refuse(const Call& call, const RefusedAccess& refused) {
   const Section section(lock_);
-  if (!may_start(call.report)) return EAGAIN;
+  if (!may_start(call.report)) return kPollThenAgain;
   return fail(call.report, flags_of(call), event_of(call), EACCES, &refused);
 }
 
@@ -142,7 +142,7 @@ template <class Call>
 inline link::Flow* MessageSender::flow_for(const Call& call, int& status) {
   status = EAGAIN;
   if (!may_report(call.report)) return nullptr;
-  if (context_.full()) [[unlikely]] {
+  if (context_.full(call.report.reports_failure())) [[unlikely]] {
     status = kPollThenAgain;
     return nullptr;
   }

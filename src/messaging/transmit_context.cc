@@ -24,9 +24,9 @@ std::size_t TransmitContext::forget_taken() {
 
 // Grows when more than half of the ring is in use, so that this is rare.
 void TransmitContext::make_room() {
-  constexpr std::size_t kLeast = 16;
-  forget_taken();
-  if (!positions_.empty() && reported_ - forgotten_ <= positions_.size() / 2) return;
+  constexpr std::size_t kLeast = 4;  // there are thousands of connected endpoints
+  if (queue_ == nullptr) return;
+  if (forget_taken() <= positions_.size() / 2 && !positions_.empty()) return;
   std::vector<std::size_t> larger(std::max(kLeast, 2 * positions_.size()));
   for (std::size_t i = forgotten_; i != reported_; ++i) {
     larger[i & (larger.size() - 1)] = positions_[i & (positions_.size() - 1)];

@@ -28,24 +28,24 @@ class HeldOperations : public ::testing::Test {
 
 TEST_F(HeldOperations, AreThoseInFlight) {
   for (int i = 0; i < 3; ++i) {
-    EXPECT_FALSE(context_.full());
+    EXPECT_FALSE(context_.full(true));
     context_.begin();
   }
-  EXPECT_TRUE(context_.full());
+  EXPECT_TRUE(context_.full(true));
   EXPECT_EQ(context_.room(), 0u);
   context_.end();
   EXPECT_EQ(context_.room(), 1u);
-  EXPECT_FALSE(context_.full());
+  EXPECT_FALSE(context_.full(true));
 }
 
 TEST_F(HeldOperations, AreThoseReportedUntilTheyAreTaken) {
   context_.begin();
   report(context_);
   report(context_);
-  EXPECT_TRUE(context_.full());
+  EXPECT_TRUE(context_.full(true));
   take(1);
   EXPECT_EQ(context_.room(), 1u);
-  EXPECT_FALSE(context_.full());
+  EXPECT_FALSE(context_.full(true));
   context_.end();
   take(1);
   EXPECT_EQ(context_.room(), 3u);
@@ -57,7 +57,7 @@ TEST_F(HeldOperations, AreNotThoseOfOtherContexts) {
   report(context_);
   for (int i = 0; i < 50; ++i) report(other);
   EXPECT_EQ(context_.room(), 2u);
-  EXPECT_TRUE(other.full());
+  EXPECT_TRUE(other.full(true));
   take(50);
   EXPECT_EQ(context_.room(), 2u);
   EXPECT_EQ(other.room(), 50u);
@@ -91,9 +91,17 @@ TEST_F(HeldOperations, WithoutAQueueAreThoseInFlightOnly) {
   TransmitContext context(1, nullptr);
   EXPECT_EQ(context.room(), 1u);
   context.begin();
-  EXPECT_TRUE(context.full());
+  EXPECT_TRUE(context.full(true));
   context.end();
-  EXPECT_FALSE(context.full());
+  EXPECT_FALSE(context.full(true));
+}
+
+TEST_F(HeldOperations, ThatAreNotReportedDoNotWaitForTheProgram) {
+  for (int i = 0; i < 3; ++i) report(context_);
+  EXPECT_TRUE(context_.full(true));
+  EXPECT_FALSE(context_.full(false));
+  for (int i = 0; i < 3; ++i) context_.begin();
+  EXPECT_TRUE(context_.full(false));
 }
 
 }  // namespace

@@ -10,7 +10,9 @@
 namespace weft::fabric {
 
 Connector::Connector(struct fid& ep, Domain& domain, std::optional<connect::Request> request)
-    : ep_(ep), domain_(domain), request_(std::move(request)) {}
+    : ep_(ep), domain_(domain) {
+  if (request) request_ = std::make_unique<connect::Request>(std::move(*request));
+}
 
 Connector::~Connector() {
   if (eq() != nullptr) eq()->forget(ep_);
@@ -48,7 +50,7 @@ int Connector::connect(const os::SocketAddress& listener, std::span<const std::b
 // The requester has not heard of an acceptance that failed at once: decline() rejects it.
 int Connector::accept(std::span<const std::byte> data) {
   if (Status ok = domain_.begin_control(); !ok) return fabric_status(ok.error());
-  std::optional<connect::Request> decided;
+  std::unique_ptr<connect::Request> decided;
   std::shared_ptr<connect::Listener> listener;
   const int status = core_->exclusively([&] {
     if (!request_ || state_ != ConnectorState::kIdle) return -FI_EOPBADSTATE;
@@ -56,14 +58,13 @@ int Connector::accept(std::span<const std::byte> data) {
     listener = request_->listener.lock();
     state_ = ConnectorState::kAttempted;
     if (listener != nullptr && !listener->holds(request_->number)) {
-      decided = std::exchange(request_, std::nullopt);
+      decided = std::move(request_);
       failed(ECONNABORTED, {});
       return 0;
     }
     request_->request.delayed = listener == nullptr;
     core_->peer().accept(request_->request, data);
-    if (state_ != ConnectorState::kEnded || rejected_)
-      decided = std::exchange(request_, std::nullopt);
+    if (state_ != ConnectorState::kEnded || rejected_) decided = std::move(request_);
     return 0;
   });
   if (decided && listener != nullptr) listener->forward(decided->number);

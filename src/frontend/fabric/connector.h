@@ -5,6 +5,7 @@
 #include <rdma/fi_endpoint.h>
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <span>
 
@@ -59,7 +60,7 @@ class Connector final : messaging::ConnectionSink {
   messaging::AddressVector no_addresses_{0};
   messaging::Endpoint* core_ = nullptr;
   // From here on all is the core's: used by one thread at a time, the one that is inside it.
-  std::optional<connect::Request> request_;
+  std::unique_ptr<connect::Request> request_;  // until it is decided: it is large
   std::optional<os::SocketAddress> peer_;
   ConnectorState state_ = ConnectorState::kIdle;
   bool rejected_ = false;  // the request, for the requester's authorization key

@@ -24,8 +24,6 @@ class Cq : public ChildObject<Cq, fid_cq, Domain>, public Usable {
 
   Domain& domain() const { return parent(); }
   device::CompletionQueue& queue() { return queue_; }
-  // As the program wishes it.
-  std::size_t size() const { return size_; }
   WaitPoint& wait_point() { return wait_point_; }
   fi_cq_format format() const { return format_; }
   // A transmit context of that size begins, or ends, to report here. Where the program leaves the

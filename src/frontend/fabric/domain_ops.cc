@@ -53,7 +53,7 @@ class List {
 };
 
 int read(fid_domain* fid, fi_weft_domain_stats* out, std::size_t size) {
-  if (out == nullptr || size == 0) return -FI_EINVAL;
+  if (fid == nullptr || out == nullptr || size == 0) return -FI_EINVAL;
   Domain& domain = Domain::from(fid);
   Stats sum;
   domain.port_totals()->add_to(sum);
@@ -86,7 +86,7 @@ int list_counters(const Stats& stats, List list) {
 
 int counters(fid_domain* fid, fi_weft_counter* entries, std::size_t* count) {
   const List list(entries, sizeof *entries, count);
-  if (!list.valid()) return -FI_EINVAL;
+  if (fid == nullptr || !list.valid()) return -FI_EINVAL;
   Stats sum;
   Domain::from(fid).port_totals()->add_to(sum);
   return list_counters(sum, list);
@@ -94,7 +94,7 @@ int counters(fid_domain* fid, fi_weft_counter* entries, std::size_t* count) {
 
 int process_counters(fid_domain* fid, fi_weft_counter* entries, std::size_t* count) {
   const List list(entries, sizeof *entries, count);
-  if (!list.valid()) return -FI_EINVAL;
+  if (fid == nullptr || !list.valid()) return -FI_EINVAL;
   return list_counters(Domain::from(fid).device()->stats().of_process(), list);
 }
 
@@ -108,10 +108,11 @@ int endpoint_counters(fid_ep* fid, fi_weft_counter* entries, std::size_t* count)
 
 int queues(fid_domain* fid, fi_weft_cq_stats* entries, std::size_t size, std::size_t* count) {
   List list(entries, size, count);
-  if (!list.valid()) return -FI_EINVAL;
+  if (fid == nullptr || !list.valid()) return -FI_EINVAL;
   Domain::from(fid).queues().each([&](Cq& cq) {
     const device::CompletionQueue::Fill fill = cq.queue().fill();
-    list.add(fi_weft_cq_stats{&cq, cq.size(), fill.queued, fill.added, cq.queue().errors()});
+    list.add(
+        fi_weft_cq_stats{&cq, cq.queue().limit(), fill.queued, fill.added, cq.queue().errors()});
   });
   return list.end();
 }
@@ -134,7 +135,7 @@ fi_weft_ep_stats stats_of(Ep& ep) {
 
 int endpoints(fid_domain* fid, fi_weft_ep_stats* entries, std::size_t size, std::size_t* count) {
   List list(entries, size, count);
-  if (!list.valid()) return -FI_EINVAL;
+  if (fid == nullptr || !list.valid()) return -FI_EINVAL;
   Domain::from(fid).endpoints().each([&](Ep& ep) { list.add(stats_of(ep)); });
   return list.end();
 }

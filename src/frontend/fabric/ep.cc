@@ -22,6 +22,9 @@ namespace {
 
 using messaging::CounterEvent;
 
+// An endpoint has drivers beside its queues and counters: event queue, registry, thread.
+constexpr std::size_t kOtherDrivers = 3;
+
 // The offer of an endpoint's type, or null when there is none.
 const TypeOffer* offer_of(int type) {
   if (type == FI_EP_UNSPEC) return kTypes[0];
@@ -118,10 +121,13 @@ int Ep::begin(Domain& domain, const fi_info& info, Beginning& beginning) {
 // One as an endpoint, and one for each context that is not shared.
 bool Ep::take_places(DomainPlaces& from, const fi_ep_attr& attributes,
                      std::vector<Places::Reservation>& places) {
-  std::vector<Places*> wanted{&from.endpoints};
-  if (attributes.tx_ctx_cnt != FI_SHARED_CONTEXT) wanted.push_back(&from.transmit_contexts);
-  if (attributes.rx_ctx_cnt != FI_SHARED_CONTEXT) wanted.push_back(&from.receive_contexts);
-  for (Places* each : wanted) {
+  Places* const transmit =
+      attributes.tx_ctx_cnt != FI_SHARED_CONTEXT ? &from.transmit_contexts : nullptr;
+  Places* const receive =
+      attributes.rx_ctx_cnt != FI_SHARED_CONTEXT ? &from.receive_contexts : nullptr;
+  places.reserve(3);
+  for (Places* each : {&from.endpoints, transmit, receive}) {
+    if (each == nullptr) continue;
     Places::Reservation place = each->take();
     if (!place) return false;
     places.push_back(std::move(place));
@@ -175,7 +181,7 @@ int Ep::open(Domain& domain, const fi_info& info, fid_ep** ep, void* context) {
 Ep::~Ep() {
   listed_.reset();
   if (core_ != nullptr) {
-    if (bound_.tx_cq != nullptr) bound_.tx_cq->dismiss(tx_size());
+    if (bound_.tx_cq != nullptr && running_.core != nullptr) bound_.tx_cq->dismiss(tx_size());
     detach();
     domain_.triggers().drop(core_.get());
     if (bound_.shared_rx == nullptr) domain_.triggers().drop(&core_->receives());
@@ -348,7 +354,9 @@ Status Ep::attach() {
     return be_driven_by(
         &group, [&] { return group.attach(engine); }, [&] { group.detach(engine); });
   };
-  for (device::EngineGroup* group : groups()) {
+  const std::vector<device::EngineGroup*> queues = groups();
+  leaves_.reserve(queues.size() + kOtherDrivers);
+  for (device::EngineGroup* group : queues) {
     if (Status ok = drive(*group, port); !ok) return ok;
   }
   if (connector_ != nullptr) {

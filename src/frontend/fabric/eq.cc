@@ -68,7 +68,7 @@ class EventQueue::BackgroundWork final : public device::Engine {
   BackgroundWork(EventQueue& eq, os::Event bell) : eq_(eq), bell_(std::move(bell)) {}
 
   void progress() override { eq_.do_work_for(kLongest); }
-  // What has rung before is seen here.
+  // Work that rang before is found here.
   bool fall_asleep() override {
     ++sleepers_;
     bell_.clear();
@@ -288,7 +288,7 @@ ssize_t EventQueue::take(std::uint32_t* event, void* buffer, std::size_t length,
   return static_cast<ssize_t>(size);
 }
 
-// What is there may be gone when it is looked at: another thread works on it, or has read it.
+// An event may be gone when it is taken: another thread works on it, or has read it.
 ssize_t EventQueue::wait_and_take(std::uint32_t* event, void* buffer, std::size_t length,
                                   std::uint64_t flags, int timeout_ms) {
   using std::chrono::milliseconds;

@@ -12,6 +12,11 @@ std::size_t limit_of(std::size_t chosen, std::size_t offered) {
   return chosen != 0 ? chosen : offered;
 }
 
+// Without an ephemeral port the program chooses the ports of its endpoints.
+std::size_t endpoints_of(const Terms& terms) {
+  return terms.endpoints != 0 ? terms.endpoints : kObjectCount;
+}
+
 std::string regions_of(const Terms& terms) {
   return terms.contract.empty() ? "mr_cnt" : "contract " + terms.contract + ": mr_cnt";
 }
@@ -31,11 +36,11 @@ Places::Reservation Places::take() {
 DomainPlaces::DomainPlaces(const fi_domain_attr& attributes, const Terms& terms)
     : queues("cq_cnt", limit_of(attributes.cq_cnt, kObjectCount)),
       counters("cntr_cnt", limit_of(attributes.cntr_cnt, kObjectCount)),
-      endpoints("ep_cnt", limit_of(attributes.ep_cnt, terms.endpoints)),
-      transmit_contexts("tx_ctx_cnt", limit_of(attributes.tx_ctx_cnt, terms.endpoints)),
-      receive_contexts("rx_ctx_cnt", limit_of(attributes.rx_ctx_cnt, terms.endpoints)),
+      endpoints("ep_cnt", limit_of(attributes.ep_cnt, endpoints_of(terms))),
+      transmit_contexts("tx_ctx_cnt", limit_of(attributes.tx_ctx_cnt, endpoints_of(terms))),
+      receive_contexts("rx_ctx_cnt", limit_of(attributes.rx_ctx_cnt, endpoints_of(terms))),
       regions(regions_of(terms), limit_of(attributes.mr_cnt, terms.mr_cnt)),
-      sharing_transmit(limit_of(attributes.max_ep_stx_ctx, terms.endpoints)),
-      sharing_receive(limit_of(attributes.max_ep_srx_ctx, terms.endpoints)) {}
+      sharing_transmit(limit_of(attributes.max_ep_stx_ctx, endpoints_of(terms))),
+      sharing_receive(limit_of(attributes.max_ep_srx_ctx, endpoints_of(terms))) {}
 
 }  // namespace weft::fabric

@@ -67,6 +67,8 @@ class CompletionQueue {
   // after purge().
   std::size_t added() const { return tail_.load(std::memory_order_relaxed); }
   std::size_t taken() const { return head_.load(std::memory_order_relaxed); }
+  // The entries with which full() holds.
+  std::size_t limit() const { return size_.load(std::memory_order_relaxed); }
   // How many operations may be started before full() holds: a hint, as those below.
   std::size_t room() const {
     const std::size_t queued = size();
@@ -118,7 +120,7 @@ class CompletionQueue {
     std::size_t next = first;
     while (next != end && next - first < count && at(next).ok()) take(at(next++));
     front = next == end ? Front::kNothing : !at(next).ok() ? Front::kError : Front::kCompletion;
-    head_.store(next, std::memory_order_relaxed);
+    head_.store(next, std::memory_order_release);  // for fill()
     return next - first;
   }
   // The same where entries with errors are entries like the others: stops at none.
@@ -132,7 +134,7 @@ class CompletionQueue {
       if (!completion.ok()) errors_.fetch_sub(1, std::memory_order_relaxed);
       take(completion);
     }
-    head_.store(end, std::memory_order_relaxed);
+    head_.store(end, std::memory_order_release);
     return end - first;
   }
   // Takes the error at the front; false when there is none there.

@@ -109,10 +109,10 @@ class Endpoint {
     sender_.abandon(call, error);
   }
   // Reports an operation whose buffers or keys must not be used as failed (EACCES), instead of
-  // starting it: 0, or EAGAIN while the completion queue has no room for that.
+  // starting it: 0, or EAGAIN while the completion queue or the transmit context has no room.
   template <class Call>
   int refuse(const Call& call, const RefusedAccess& refused) {
-    return sender_.refuse(call, refused);
+    return answer(sender_.refuse(call, refused));
   }
   // How many more operations it takes now, as far as it and its completion queue are concerned.
   std::size_t transmit_room() { return sender_.room(); }

@@ -42,7 +42,9 @@ class MessageSender final : public link::FlowSink {
 
   // False while the completion queue has no room for the end of an operation, or the endpoint holds
   // as many as it may.
-  bool may_start(const Report& report) { return may_report(report) && !context_.full(); }
+  bool may_start(const Report& report) {
+    return may_report(report) && !context_.full(report.reports_failure());
+  }
   // As Endpoint::transmit_room().
   std::size_t room();
   // Reports an operation that has succeeded.

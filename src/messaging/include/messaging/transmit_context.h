@@ -17,8 +17,15 @@ class TransmitContext {
   TransmitContext(std::size_t size, const device::CompletionQueue* queue)
       : size_(size), queue_(queue) {}
 
-  // True when it holds as many as fit. Most calls do without a look at the queue.
-  bool full() { return held() >= size_ && forget_taken() >= size_; }
+  // True when it holds as many as fit; else there is memory for one more. An operation that is
+  // never reported in the queue waits for those in flight only. Most calls do without a look at the
+  // queue.
+  bool full(bool may_be_reported) {
+    if (!may_be_reported) return in_flight_ >= size_;
+    if (held() >= positions_.size()) [[unlikely]]
+      make_room();
+    return held() >= size_ && forget_taken() >= size_;
+  }
   // How many more operations fit into it and into the queue.
   std::size_t room();
 
