@@ -26,6 +26,9 @@ fi_info* make_hints(fi_ep_type type, fi_progress progress) {
   hints->ep_attr->type = type;
   hints->domain_attr->mr_mode = 0;
   hints->domain_attr->data_progress = progress;
+  // Tests that stop a process in a copy stop its only thread.
+  hints->domain_attr->control_progress =
+      progress != FI_PROGRESS_UNSPEC ? progress : FI_PROGRESS_MANUAL;
   hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
   hints->fabric_attr->prov_name = strdup(provider_name().c_str());
   return hints;
