@@ -24,8 +24,7 @@ std::size_t TransmitContext::forget_taken() {
 
 // Grows when more than half of the ring is in use, so that this is rare.
 void TransmitContext::make_room() {
-  constexpr std::size_t kLeast = 4;  // there are thousands of connected endpoints
-  if (queue_ == nullptr) return;
+  constexpr std::size_t kLeast = 16;
   if (forget_taken() <= positions_.size() / 2 && !positions_.empty()) return;
   std::vector<std::size_t> larger(std::max(kLeast, 2 * positions_.size()));
   for (std::size_t i = forgotten_; i != reported_; ++i) {

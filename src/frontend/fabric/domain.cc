@@ -237,7 +237,9 @@ int Domain::open(Fabric& fabric, const fi_info& info, fid_domain** domain, void*
     return fabric_status(key.error());
   }
   std::shared_ptr<device::ProgressThread> progress_thread;
-  if (is_automatic(info) || controls_automatically(info.domain_attr) || options.links.udp) {
+  const Terms terms = terms_of(options);
+  const bool controls = controls_automatically(info.domain_attr, terms.control_progress);
+  if (is_automatic(info) || controls || options.links.udp) {
     auto thread = device::ProgressThread::get();
     if (!thread) return fabric_status(thread.error());
     progress_thread = std::move(thread).value();
@@ -246,7 +248,7 @@ int Domain::open(Fabric& fabric, const fi_info& info, fid_domain** domain, void*
   if (is_automatic(info) || !options.links.shm) {
     if (Status ok = progress_thread->start(); !ok) return fabric_status(ok.error());
   }
-  auto descriptors = descriptors_for(terms_of(options), *device.value());
+  auto descriptors = descriptors_for(terms, *device.value());
   if (!descriptors) return fabric_status(descriptors.error());
   auto* const created =
       new Domain(fabric, info, std::move(device).value(), std::move(progress_thread),

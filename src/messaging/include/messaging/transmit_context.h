@@ -22,7 +22,7 @@ class TransmitContext {
   // queue.
   bool full(bool may_be_reported) {
     if (!may_be_reported) return in_flight_ >= size_;
-    if (held() >= positions_.size()) [[unlikely]]
+    if (held() >= positions_.size() && queue_ != nullptr) [[unlikely]]
       make_room();
     return held() >= size_ && forget_taken() >= size_;
   }
