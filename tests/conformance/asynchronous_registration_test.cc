@@ -158,7 +158,9 @@ TEST_P(AsynchronousRegistration, OfAKeyInUseFailsByAnEvent) {
 
 TEST_P(AsynchronousRegistration, OfMissingPagesFailsByAnEvent) {
   if (!required(FI_MR_ALLOCATED)) GTEST_SKIP() << "pages may be mapped later";
-  void* const page = ::mmap(nullptr, kLength, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  // Far from where the kernel would map something else in its place.
+  void* const far = reinterpret_cast<void*>(0x2000'0000'0000);
+  void* const page = ::mmap(far, kLength, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(page, MAP_FAILED);
   const Fid<fid_mr> mr = reg(page, Endpoint::next_key());
   ::munmap(page, kLength);

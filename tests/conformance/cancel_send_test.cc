@@ -80,8 +80,10 @@ TEST_P(CancelSend, AWithdrawnMessageIsNotReceived) {
 // fi_cq(3): the buffer belongs to the program again.
 TEST_P(CancelSend, ItsBufferIsNotTouchedAfterwards) {
   ASSERT_TRUE(world_.ok());
+  // Far from where the kernel would map something else in its place.
+  void* const far = reinterpret_cast<void*>(0x2000'0000'0000);
   void* const buffer =
-      ::mmap(nullptr, kLarge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      ::mmap(far, kLarge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(buffer, MAP_FAILED);
   fi_context2 context{};
   ASSERT_EQ(fi_tsend(world_.ep(), buffer, kLarge, nullptr, world_.to_target(), 5, &context), 0);

@@ -292,8 +292,9 @@ TEST_F(KeptContract, Works) {
 
 TEST_F(KeptContract, WithAnUnmappedRegionIsRefused) {
   ASSERT_TRUE(world_.ok());
-  void* const page =
-      ::mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  // Far from where the kernel would map something else in its place.
+  void* const far = reinterpret_cast<void*>(0x2000'0000'0000);
+  void* const page = ::mmap(far, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   void* const missing = static_cast<char*>(page) + 4096;
   ASSERT_EQ(::munmap(missing, 4096), 0);
   fid_mr* opened = nullptr;

@@ -128,8 +128,10 @@ TEST(Contracts, OfAllocatedMemoryRefuseWhatIsNotMapped) {
   const Domain domain(options);
   ASSERT_TRUE(domain.ok());
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  // Far from where the kernel would map something else in its place.
+  void* const far = reinterpret_cast<void*>(0x2000'0000'0000);
   void* const memory =
-      mmap(nullptr, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      mmap(far, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(memory, MAP_FAILED);
   auto* const bytes = static_cast<std::uint8_t*>(memory);
   const auto reg = [&](const void* from, std::size_t length) {

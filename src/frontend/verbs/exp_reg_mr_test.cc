@@ -45,9 +45,10 @@ class ExperimentalRegion : public VerbsTest {
     EXPECT_EQ(region->length, in_.length);
     EXPECT_EQ(ibv_dereg_mr(region), 0);
   }
-  // A free page.
+  // A free page, far from where the kernel would map something else in its place.
   static void* hole() {
-    void* const page = ::mmap(nullptr, kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* const far = reinterpret_cast<void*>(0x2000'0000'0000);
+    void* const page = ::mmap(far, kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     EXPECT_EQ(::munmap(page, kPage), 0);
     return page;
   }

@@ -144,7 +144,9 @@ TEST_F(AttachedRegion, WithoutRdmaIsOnlyMapped) {
 }
 
 TEST_F(AttachedRegion, LiesAtTheHintWhereThatIsFree) {
-  void* const hole = ::mmap(nullptr, kLength, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  // Far from where the kernel would map something else in its place.
+  void* const far = reinterpret_cast<void*>(0x2000'0000'0000);
+  void* const hole = ::mmap(far, kLength, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(hole, MAP_FAILED);
   ibv_mr* const elsewhere = attach(0, hole);
   ASSERT_NE(elsewhere, nullptr);

@@ -202,8 +202,10 @@ TEST(LocalKey, IsNotLookedAtOfInlineBytes) {
 
 TEST(LocalMemory, ThatIsUnmappedEndsItsRequest) {
   const std::size_t length = 8192;
+  // Far from where the kernel would map something else in its place.
+  void* const far = reinterpret_cast<void*>(0x2000'0000'0000);
   void* const memory =
-      ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      ::mmap(far, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(memory, MAP_FAILED);
   Pair two;
   Owned<ibv_mr> region(ibv_reg_mr(two.a.pd(), memory, length, IBV_ACCESS_LOCAL_WRITE));

@@ -57,8 +57,10 @@ TEST_F(Handler, OfTheProgramGetsItsOwnFaults) {
 // It was installed after the device was opened, and passes on what it does not know.
 TEST_F(Handler, OfTheProgramPassesOnThoseOfWeft) {
   const std::size_t length = 8192;
+  // Far from where the kernel would map something else in its place.
+  void* const far = reinterpret_cast<void*>(0x2000'0000'0000);
   void* const memory =
-      ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      ::mmap(far, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(memory, MAP_FAILED);
   const Owned<ibv_mr> region(ibv_reg_mr(two->b.pd(), memory, length, static_cast<int>(kAllRights)));
   ASSERT_NE(region, nullptr);
