@@ -2,12 +2,12 @@
 # How does a program of GoogleTest become tests of CTest?
 #
 #   weft_gtest(NAME conformance.matching COMMAND weft_conformance --gtest_filter=... LABELS conformance
-#              COST 50 [PARTS 2] [ENVIRONMENT NAME=VALUE ...])
+#              COST 50 [PARTS 2 [FIRST 1]] [ENVIRONMENT NAME=VALUE ...])
 #
 # makes one test of CTest, or NAME.1 to NAME.PARTS with a part of the program's tests each, by GoogleTest's sharding:
-# for programs that take minutes under a sanitizer. COST says which tests begin first, so that short ones fill the end.
+# for programs that take minutes under a sanitizer. FIRST leaves the other parts out. COST says which tests begin first, so that short ones fill the end.
 function(weft_gtest)
-  cmake_parse_arguments(T "" "NAME;LABELS;COST;PARTS" "COMMAND;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(T "" "NAME;LABELS;COST;PARTS;FIRST" "COMMAND;ENVIRONMENT" ${ARGN})
   set(seconds 300)
   if(WEFT_SANITIZE)
     set(seconds 600)
@@ -15,7 +15,10 @@ function(weft_gtest)
   if(NOT T_PARTS)
     set(T_PARTS 1)
   endif()
-  foreach(part RANGE 1 ${T_PARTS})
+  if(NOT T_FIRST)
+    set(T_FIRST ${T_PARTS})
+  endif()
+  foreach(part RANGE 1 ${T_FIRST})
     set(test ${T_NAME})
     set(environment ${T_ENVIRONMENT})
     if(T_PARTS GREATER 1)

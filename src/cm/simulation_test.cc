@@ -49,9 +49,9 @@ std::string run(const Scenario& scenario) {
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::uint64_t kRuns = 60;  // each takes ten times as long
+constexpr std::uint64_t kRuns = 25;  // each takes ten times as long
 #else
-constexpr std::uint64_t kRuns = 1000;
+constexpr std::uint64_t kRuns = 400;
 #endif
 
 struct CmSimulations : ::testing::TestWithParam<unsigned> {};

@@ -352,9 +352,9 @@ class ConnectionSimulation {
 };
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::uint64_t kRuns = 10;  // each takes 20 times as long
+constexpr std::uint64_t kRuns = 4;  // each takes 20 times as long
 #else
-constexpr std::uint64_t kRuns = 250;  // each takes 20 milliseconds
+constexpr std::uint64_t kRuns = 100;  // each takes 20 milliseconds
 #endif
 
 struct ConnectionSimulations : ::testing::TestWithParam<unsigned> {};

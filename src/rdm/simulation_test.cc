@@ -250,9 +250,9 @@ TEST(RdmEngine, APeerIsToldThatItWasGivenUp) {
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::uint64_t kRuns = 60;  // each takes 20 times as long
+constexpr std::uint64_t kRuns = 25;  // each takes 20 times as long
 #else
-constexpr std::uint64_t kRuns = 1000;  // each takes about a millisecond
+constexpr std::uint64_t kRuns = 400;  // each takes about a millisecond
 #endif
 
 struct RdmSimulations : ::testing::TestWithParam<unsigned> {};
