@@ -22,11 +22,6 @@ constexpr unsigned kBudget = 64;     // messages of one peer in one poll
 constexpr unsigned kNewcomers = 16;  // slots that one poll opens: each takes up to 0.25 ms
 constexpr auto kCloseTimeout = std::chrono::seconds(2);
 
-bool known(link::MessageOperation operation) {
-  return operation >= link::MessageOperation::kMessage &&
-         operation <= link::MessageOperation::kDatagram;
-}
-
 // The hash cannot be compared with that of another mailbox: each has a salt of its own.
 void show_authorization(const AuthorizationPtr& key, MailboxHeader& header) {
   if (key == nullptr) return;
@@ -44,6 +39,7 @@ Mailbox::Mailbox(const MailboxOptions& options, os::SharedFilePtr file, os::Mapp
     : file_(std::move(file)),
       header_memory_(std::move(header)),
       waker_(std::move(waker)),
+      asks_(options.service == link::Service::kQueuePairs),
       sender_(options.sender),
       sources_(file_),
       rendezvous_receiver_(waker_),
@@ -62,7 +58,8 @@ Result<std::unique_ptr<Mailbox>> Mailbox::create(const MailboxOptions& options) 
   if (!waker) return waker.error();
   const bool takes_mads = options.on_mad != nullptr;
   const std::uint64_t bytes = takes_mads ? kSlotsAt : kHeaderBytes;
-  auto file = os::SharedFile::create(mailbox_path(options.directory, options.address), bytes);
+  auto file = os::SharedFile::create(
+      mailbox_path(options.directory, options.address, options.service), bytes);
   if (!file) return file.error();
   if (Status ok = file.value()->reserve(0, bytes); !ok) return ok.error();
   auto memory = file.value()->map(0, bytes);
@@ -120,12 +117,23 @@ unsigned Mailbox::poll(link::InboxSink& sink) {
   return taken;
 }
 
+bool Mailbox::known(link::MessageOperation operation) const {
+  if (sender_.service == link::Service::kQueuePairs) {
+    return operation == link::MessageOperation::kQueuePair;
+  }
+  return operation >= link::MessageOperation::kMessage &&
+         operation <= link::MessageOperation::kDatagram;
+}
+
 unsigned Mailbox::drain(Source& source, link::InboxSink& sink, unsigned budget) {
   unsigned taken = 0;
+  if (source.answered != 0 && !resumes(source, sink)) [[unlikely]]
+    return 0;
   rendezvous_receiver_.hold();
   for (; taken < budget && !source.broken; ++taken) {
     const std::uint64_t raw = source.ring.word();
     if (!source.ring.is_next(raw)) break;
+    if (asks_ && postpones(source, sink)) break;
     if (!deliver(source, source.ring.cell(), raw, sink)) {
       rendezvous_receiver_.flush();
       shut_out(source, sink);
@@ -140,6 +148,54 @@ unsigned Mailbox::drain(Source& source, link::InboxSink& sink, unsigned budget) 
 void Mailbox::drain_all(Source& source, link::InboxSink& sink) {
   // No more than a ring of them: a sender that goes on after it left must not hold us.
   drain(source, sink, source.memory.geometry().cells);
+}
+
+// The sender asks again for what was postponed, unless it has withdrawn it.
+bool Mailbox::resumes(Source& source, link::InboxSink& sink) {
+  std::uint64_t expected = source.answered;
+  std::atomic<std::uint64_t>& word = source.header->answer;
+  if (word.compare_exchange_strong(expected, 0) || expected == 0) {
+    source.answered = 0;
+    return true;
+  }
+  shut_out(source, sink);
+  return false;
+}
+
+// A message between queue pairs may find no receive, or no queue pair.
+bool Mailbox::postpones(Source& source, link::InboxSink& sink) {
+  const Cell& cell = source.ring.cell();
+  const std::uint16_t why =
+      sink.postpones(source.number, read_once(cell.tag), read_once(cell.data));
+  if (why == 0) return false;
+  answer(source, why);
+  return true;
+}
+
+// Nothing wakes the owner until the sender asks again.
+void Mailbox::answer(Source& source, std::uint16_t why) {
+  source.answered = answer_word(source.ring.position(), why);
+  source.ring.give_back();
+  source.header->answer.store(source.answered, std::memory_order_seq_cst);
+  sources_.stop_listening(source);
+  source.header->attention.store(Attention::kRing, std::memory_order_seq_cst);
+  source.wake(waker_);
+}
+
+void Mailbox::fail(std::uint32_t number, std::uint16_t why) {
+  Source* const source = sources_.find(number);
+  if (source == nullptr || source->broken) return;
+  answer(*source, why);
+  source->broken = true;
+}
+
+void Mailbox::acknowledge_all(std::uint32_t number) {
+  Source* const source = sources_.find(number);
+  if (source == nullptr || source->broken) return;
+  source->ring.give_back();
+  // The sender looks for this after it has said that it sleeps.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  source->wake(waker_);
 }
 
 bool Mailbox::deliver(Source& source, const Cell& cell, std::uint64_t raw, link::InboxSink& sink) {

@@ -16,8 +16,10 @@ os::AtFork at_fork(3, [] { probe_value = os::random_number(); });
 
 }  // namespace
 
-std::string mailbox_path(const std::string& directory, const os::SocketAddress& address) {
-  return directory + "/ep-" + address.host() + "-" + std::to_string(address.port());
+std::string mailbox_path(const std::string& directory, const os::SocketAddress& address,
+                         link::Service service) {
+  const char* const kind = service == link::Service::kQueuePairs ? "/qp-" : "/ep-";
+  return directory + kind + address.host() + "-" + std::to_string(address.port());
 }
 
 os::SocketAddress any_host(const os::SocketAddress& address) {

@@ -12,13 +12,13 @@ namespace weft::shm {
 namespace {
 
 Result<os::SharedFilePtr> find(const Sender& sender, const os::SocketAddress& peer) {
-  auto file = os::SharedFile::open(mailbox_path(sender.directory, peer));
+  auto file = os::SharedFile::open(mailbox_path(sender.directory, peer, sender.service));
   if (file || file.error().code != ENOENT) return file;
   if (!os::is_local_address(peer.get())) {
     return Error{EHOSTUNREACH,
                  peer.text() + " is on another host, which shared memory does not reach"};
   }
-  return os::SharedFile::open(mailbox_path(sender.directory, any_host(peer)));
+  return os::SharedFile::open(mailbox_path(sender.directory, any_host(peer), sender.service));
 }
 
 }  // namespace

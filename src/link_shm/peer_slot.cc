@@ -73,6 +73,7 @@ void PeerSlot::introduce() {
   slot.assisted_taken.store(0, std::memory_order_relaxed);
   slot.cells_consumed.store(0, std::memory_order_relaxed);
   slot.bulk_consumed.store(0, std::memory_order_relaxed);
+  slot.answer.store(0, std::memory_order_relaxed);
   slot.attention.store(Attention::kRing, std::memory_order_relaxed);
   slot.state.store(SlotState::kOpen, std::memory_order_release);
   os::heeds_remote_barriers();

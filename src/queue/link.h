@@ -2,7 +2,11 @@
 // How does a queue pair reach its peer?
 #pragma once
 
+#include <cstdint>
+#include <span>
+
 #include "base/time.h"
+#include "memory_message.h"
 #include "queue/attributes.h"
 #include "queue/send_queue.h"
 #include "roce/packet_handler.h"
@@ -10,9 +14,9 @@
 
 namespace weft::queue {
 
-// The path of one queue pair: packets (PacketLink, DatagramLink); shared memory later. Functions of
-// the send half are called with the queue pair's send lock held, those of the receive half with the
-// lock of its port, and the two that send with the port's transmit lock besides.
+// The path of one queue pair: packets (PacketLink, DatagramLink) or shared memory (MemoryLink).
+// Functions of the send half are called with the queue pair's send lock held, those of the receive
+// half with the lock of its port, and the two that send with the port's transmit lock besides.
 class Link {
  public:
   virtual ~Link() = default;
@@ -48,6 +52,18 @@ class Link {
   virtual bool receive_failed() const = 0;
   // Takes over attributes that may change in RTS (ibv_modify_qp(3)).
   virtual void change(const QpAttributes& attributes) = 0;
+
+  // Through shared memory: why a message from that source stays in its ring (answer_of()); 0: it is
+  // taken next. Then why it has failed, or 0.
+  virtual std::uint16_t postpones(std::uint32_t /*source*/, const MessageHead& /*head*/) {
+    return answer_of(AnswerKind::kNotThere);
+  }
+  virtual std::uint16_t take_message(std::uint32_t /*source*/, const MessageHead& /*head*/,
+                                     std::span<const std::byte> /*bytes*/) {
+    return answer_of(AnswerKind::kNotThere);
+  }
+  // No thread polls until the link is told otherwise: answers of the peer are to wake one.
+  virtual void set_asleep(bool /*asleep*/) {}
 
   // Whether packets from there are the peer's.
   virtual bool is_peer(const os::SocketAddress& from) const = 0;

@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "memory_inbox.h"
 #include "os/at_fork.h"
 #include "os/runtime_dir.h"
 #include "os/user_memory.h"
@@ -114,10 +115,11 @@ void QpPort::begin() {
   live_ports.add(*this);
 }
 
-Result<std::shared_ptr<QpPort>> QpPort::open(std::shared_ptr<device::Device> device) {
+Result<std::shared_ptr<QpPort>> QpPort::open(std::shared_ptr<device::Device> device, bool shares) {
   auto created = create(std::move(device), "queue pairs");
   if (!created) return created.error();
   const std::shared_ptr<QpPort> port = std::move(created).value();
+  port->shares_ = shares && !port->device_->directory().empty();
   for (auto* guard : {&port->reader_, &port->writer_}) {
     auto attached = memory::AccessGuard::attach(port->device_->regions_of_users());
     if (!attached) return attached.error();
@@ -145,7 +147,17 @@ QpPort::~QpPort() {
 Status QpPort::open_number() {
   auto sockets = bind_any_number();
   if (!sockets) return sockets.error();
-  return add_number(std::move(sockets).value());
+  if (Status ok = add_number(std::move(sockets).value()); !ok) return ok;
+  inboxes_.push_back(shares_ ? open_inbox(numbers_.back()->address().port()) : nullptr);
+  return {};
+}
+
+// Without one the queue pairs of the number use packets.
+std::unique_ptr<MemoryInbox> QpPort::open_inbox(std::uint16_t port) {
+  auto inbox = MemoryInbox::open(device_, port, wake_);
+  if (inbox) return std::move(inbox).value();
+  device_->warn_of_network(inbox.error());
+  return nullptr;
 }
 
 Status QpPort::add_number(std::vector<os::UdpSocket> sockets) {
@@ -195,21 +207,27 @@ Result<QpPort::Attachment> QpPort::attach(PortClient& client) {
   // A target of one-sided accesses need not poll.
   if (Status ok = thread_->start(); !ok) return ok.error();
   const Time now = Time::clock::now();
-  for (const auto& number : numbers_) {
-    const auto qpn = number->attach(client, roce::QpnUse::kQueuePair, now);
-    if (qpn) return Attachment{qpn.value(), number.get()};
-    if (qpn.error().code != ENOBUFS) return qpn.error();
+  const auto attach_to = [&](std::size_t number) WEFT_REQUIRES(lock_) -> Result<Attachment> {
+    const auto qpn = numbers_[number]->attach(client, roce::QpnUse::kQueuePair, now);
+    if (!qpn) return qpn.error();
+    MemoryInbox* const memory = inboxes_[number].get();
+    if (memory != nullptr) memory->attach(qpn.value(), client);
+    return Attachment{qpn.value(), numbers_[number].get(), memory};
+  };
+  for (std::size_t i = 0; i < numbers_.size(); ++i) {
+    const auto attached = attach_to(i);
+    if (attached || attached.error().code != ENOBUFS) return attached;
   }
   if (Status ok = open_number(); !ok) return ok.error();
-  const auto qpn = numbers_.back()->attach(client, roce::QpnUse::kQueuePair, now);
-  if (!qpn) return qpn.error();
-  return Attachment{qpn.value(), numbers_.back().get()};
+  return attach_to(numbers_.size() - 1);
 }
 
 void QpPort::detach(PortClient& client, const Attachment& attachment) {
   attachment.packets->detach(attachment.qpn, Time::clock::now());
+  if (attachment.memory != nullptr) attachment.memory->detach(attachment.qpn);
   std::erase(touched_, &client);
   std::erase(active_, &client);
+  std::erase(messengers_, &client);
   std::ranges::replace(visited_, &client, nullptr);
   const MutexLock guard(news_lock_);
   std::erase_if(news_, [&](const News& each) { return each.client == &client; });
@@ -295,6 +313,20 @@ void QpPort::take_packets() {
   if (now_ - polled_before > kOften) unpolled_.fetch_add(taken, std::memory_order_relaxed);
 }
 
+void QpPort::take_messages() {
+  for (const auto& inbox : inboxes_) {
+    if (inbox == nullptr) continue;
+    inbox->poll(messengers_);
+    for (PortClient* const client : messengers_) touch(*client);
+    messengers_.clear();
+  }
+}
+
+// Those that wait for an answer through shared memory look once more, when they have said so.
+void QpPort::tell_active(bool asleep) {
+  for (PortClient* const client : active_) client->set_asleep(asleep);
+}
+
 void QpPort::progress() {
   os::keep_faults_unblocked();
   polls_.fetch_add(1, std::memory_order_relaxed);
@@ -302,6 +334,7 @@ void QpPort::progress() {
   if (!lock_.try_lock()) return;
   const MutexLock guard(lock_, std::adopt_lock);
   take_packets();
+  take_messages();
   settle_touched();
   take_news();
   if (due_ <= now_) look_at_active();
@@ -335,8 +368,12 @@ bool QpPort::fall_asleep() {
   wakes_at_.store(Time::max());
   bool quiet = true;
   for (const auto& number : numbers_) quiet = number->fall_asleep() && quiet;
+  for (const auto& inbox : inboxes_) {
+    if (inbox != nullptr) quiet = inbox->fall_asleep() && quiet;
+  }
   take_news();
   now_ = Time::clock::now();
+  tell_active(true);
   if (due_ <= now_) look_at_active();
   if (!quiet || due_ <= now_) return false;
   wakes_at_.store(due_);
@@ -350,6 +387,10 @@ void QpPort::wake_up() {
   wakes_at_.store(Time::min());
   now_ = Time::clock::now();  // packets that arrived during the sleep are not late
   for (const auto& number : numbers_) number->wake_up();
+  for (const auto& inbox : inboxes_) {
+    if (inbox != nullptr) inbox->wake_up();
+  }
+  tell_active(false);
 }
 
 }  // namespace weft::queue

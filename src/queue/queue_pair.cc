@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "datagram_link.h"
+#include "link.h"
 #include "os/user_memory.h"
 #include "packet_link.h"
 #include "queue/address_handle.h"
@@ -110,12 +111,13 @@ QueuePair::QueuePair(const QpSetup& setup, const QpCapacities& granted)
       send_queue_(granted.sends, granted.inline_bytes),
       own_receives_(granted.receives, granted.receive_sges),
       receives_(setup.shared != nullptr ? *setup.shared : own_receives_),
-      memory_(setup.port->reader(), setup.port->writer(), setup.domain) {}
+      memory_(std::in_place, setup.port->reader(), setup.port->writer(), setup.domain) {}
 
 QueuePair::~QueuePair() {
   if (attachment_.packets != nullptr && !attachment_.packets->inherited()) {
     const MutexLock guard(setup_.port->lock());
     setup_.port->detach(*this, attachment_);
+    leave_table();
     const MutexLock sending(send_lock_);
     emit_waiting();
     link_.reset();
@@ -234,6 +236,9 @@ Status QueuePair::modify(const QpAttributes& attributes, std::uint32_t mask, std
     link_->begin_sending(attributes_);
   }
   if (target_ != nullptr) target_->serve(attributes_.access);
+  if (entry_ && before.access != attributes_.access) {
+    if (Status ok = setup_.device->regions().replace(*entry_, entry()); !ok) return ok;
+  }
   if (link_ != nullptr) link_->change(attributes_);
   state_.store(to, std::memory_order_release);
   return {};
@@ -254,7 +259,7 @@ Status QueuePair::begin_receiving(std::size_t most_mtu) {
   if (!is_connected(setup_.type)) {
     DatagramParts parts{[&packets](int family) { return packets.output(family); },
                         *this,
-                        memory_,
+                        *memory_,
                         *target,
                         port.stats(),
                         qpn(),
@@ -263,6 +268,8 @@ Status QueuePair::begin_receiving(std::size_t most_mtu) {
     target_ = std::move(target);
     return {};
   }
+  target_ = std::move(target);
+  if (begin_sharing()) return {};
   roce::PacketOutput* const output = packets.output(attributes_.address.remote.family());
   if (output == nullptr) return Error{EINVAL, "this host has no sockets of that address family"};
   const bool foreign = roce::is_foreign(attributes_.destination);
@@ -274,13 +281,12 @@ Status QueuePair::begin_receiving(std::size_t most_mtu) {
   path->route = roce::route_between(path->from, path->to);
   const LinkParts parts{*output,
                         *this,
-                        memory_,
-                        *target,
+                        *memory_,
+                        *target_,
                         port.stats(),
                         setup_.port->receive_buffer(),
                         setup_.selective && !foreign};
   link_ = std::make_unique<PacketLink>(setup_.type, attributes_, std::move(path), parts);
-  target_ = std::move(target);
   return {};
 }
 
@@ -288,6 +294,7 @@ Status QueuePair::begin_receiving(std::size_t most_mtu) {
 // 10.3.1).
 void QueuePair::reset() {
   state_.store(QpState::kReset, std::memory_order_release);
+  leave_table();
   emit_waiting();
   link_.reset();
   target_.reset();
@@ -451,7 +458,7 @@ void QueuePair::ended(const work::Ended& work) {
       slot.opcode == CompletionOpcode::kCompareSwap || slot.opcode == CompletionOpcode::kFetchAdd;
   if (status == CompletionStatus::kSuccess && atomic) {
     const auto* value = reinterpret_cast<const std::byte*>(&slot.original);
-    if (!memory_.scatter({&slot.result, 1}, 0, {value, kAtomicBytes})) {
+    if (!memory_->scatter({&slot.result, 1}, 0, {value, kAtomicBytes})) {
       status = CompletionStatus::kLocalProtection;
     }
   }
@@ -465,7 +472,7 @@ void QueuePair::complete_send(const SendSlot& slot, CompletionStatus status, std
                               std::uint32_t frees) {
   const bool takes = slot.opcode >= CompletionOpcode::kRead;  // bytes of the peer's memory
   const auto local =
-      static_cast<std::uint8_t>(takes ? memory_.scatter_error() : memory_.gather_error());
+      static_cast<std::uint8_t>(takes ? memory_->scatter_error() : memory_->gather_error());
   const std::uint8_t reason = status == CompletionStatus::kLocalProtection ? local : detail;
   if (status != CompletionStatus::kSuccess) explain(slot, status, reason);
   const bool added = setup_.sends->push([&](device::Completion& completion) {
@@ -660,6 +667,7 @@ void QueuePair::fail() {
     state_.store(QpState::kError, std::memory_order_release);
     if (link_ != nullptr) link_->flush();
   }
+  leave_table();
   flush_receives();
 }
 

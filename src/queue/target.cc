@@ -127,6 +127,13 @@ RequestVerdict QpTarget::may_access(Access need, const work::RemoteMemory& memor
   return verdict_of(remote_->check(need, range), need, range);
 }
 
+void QpTarget::look(Access need, const work::RemoteMemory& memory, bool gone) {
+  const RemoteRange range = range_of(memory, 0, memory.length);
+  const std::size_t element = need == Access::kRemoteAtomic ? sizeof(std::uint64_t) : 0;
+  const RequestVerdict verdict = verdict_of(remote_->check(need, range, element), need, range);
+  if (verdict.ok() && gone) last_verdict_ = RequestVerdict::Kind::kOperational;
+}
+
 RequestVerdict QpTarget::write(const work::RemoteMemory& memory, std::uint64_t offset,
                                std::span<const std::byte> bytes) {
   const RemoteRange range = range_of(memory, offset, bytes.size());

@@ -51,6 +51,8 @@ class QpTarget final : public work::Target {
 
   // Ends a receive that a message has taken and not finished, if there is one.
   void flush();
+  // The peer says that an access was refused, or that its memory has gone.
+  void look(Access need, const work::RemoteMemory& memory, bool gone);
   // True once for each access that was refused.
   bool take_refusal() { return std::exchange(is_new_, false); }
   // A sentence about that access, before release().

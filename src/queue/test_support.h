@@ -6,6 +6,7 @@
 
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -27,11 +28,18 @@ inline std::shared_ptr<device::Device> device() {
   return device.value();
 }
 
+// The tests run once over packets and once, with FI_WEFT_LINKS=shm, through shared memory.
+inline bool through_memory() {
+  const char* const links = std::getenv("FI_WEFT_LINKS");
+  return links != nullptr && std::string(links) == "shm";
+}
+
 // One end of a connection: a protection domain, a region, completion queues, a queue pair.
 class End : QpEventSink {
  public:
-  explicit End(QpType type, QpReceiveQueue* shared = nullptr, std::uint32_t sends = 64) {
-    port = QpPort::open(device_).value();
+  explicit End(QpType type, QpReceiveQueue* shared = nullptr, std::uint32_t sends = 64,
+               bool shares = through_memory()) {
+    port = QpPort::open(device_, shares).value();
     RegionAttributes all;
     all.domain = domain;
     all.access = kLocalRead | kLocalWrite | Access::kRemoteRead | Access::kRemoteWrite |
@@ -181,8 +189,10 @@ class End : QpEventSink {
 
 // Two ends that are connected.
 struct Couple {
-  explicit Couple(QpType type, const QpAttributes& with = End::usual())
-      : a(type == QpType::kXrcReceive ? QpType::kXrcSend : type), b(type) {
+  explicit Couple(QpType type, const QpAttributes& with = End::usual(),
+                  bool shares = through_memory())
+      : a(type == QpType::kXrcReceive ? QpType::kXrcSend : type, nullptr, 64, shares),
+        b(type, nullptr, 64, shares) {
     a.connect(b.pair->qpn(), with);
     b.connect(a.pair->qpn(), with);
   }

@@ -33,6 +33,7 @@ enum class MessageOperation : std::uint8_t {
   // Takes the next receive, or is dropped where none waits. Its tag is the number of the multicast
   // group that it was sent to, or 0.
   kDatagram = 9,
+  kQueuePair = 10,  // from one queue pair of verbs to another (queue/memory_message.h)
 };
 
 // One message. The SGEs stay the caller's and unchanged until the message is done.

@@ -62,6 +62,12 @@ class InboxSink {
   // accept() from within this call: then received() tells of its end. Else it is kept until it can
   // be handed over as a whole, by arrived().
   virtual bool arriving(const Arrival& /*arrival*/) { return false; }
+  // Between queue pairs: why their next message, with that tag and those data, stays where it is
+  // for now, with all behind it, as the sender learns (shm::answer_word()); 0: it arrives.
+  virtual std::uint16_t postpones(std::uint32_t /*source*/, std::uint64_t /*tag*/,
+                                  std::uint64_t /*data*/) {
+    return 0;
+  }
   // A message.
   virtual void arrived(const Arrival& arrival) = 0;
   // Peer `source` accessed those regions, in a way that needs those rights; their owner asked for

@@ -34,7 +34,7 @@
 namespace weft::shm {
 
 inline constexpr std::uint64_t kMailboxMagic = 0x574546544d425831;  // "WEFTMBX1"
-inline constexpr std::uint32_t kMailboxVersion = 12;
+inline constexpr std::uint32_t kMailboxVersion = 13;
 static_assert(memory::kTableVersion == 8, "senders use the owner's table: number both anew");
 inline constexpr std::uint32_t kSlots = 4096;  // peers that can send to one endpoint at a time
 inline constexpr std::uint32_t kInlineBytes = 104;
@@ -144,6 +144,13 @@ constexpr std::uint64_t assisted_word(std::uint64_t position, AssistedState stat
   return position << 2 | static_cast<std::uint64_t>(state);
 }
 
+// Says of the cell at `position` and of all behind it that they were not executed, and why.
+constexpr std::uint64_t answer_word(std::uint64_t position, std::uint16_t why) {
+  return (position + 1) << 16 | why;
+}
+// The sender has given that cell up: the owner takes nothing more from the slot.
+inline constexpr std::uint64_t kCellWithdrawn = ~std::uint64_t{0};
+
 struct SlotHeader {
   // Written by the sender.
   std::atomic<SlotState> state;
@@ -161,6 +168,9 @@ struct SlotHeader {
   // was withdrawn, or was. Not beside what the sender watches: that line would go there and back
   // once more.
   std::atomic<std::uint64_t> assisted_taken;
+  // Between queue pairs: answer_word() of a cell that was not executed; 0: none. The owner sets it, the
+  // sender clears it to have the cell looked at again, or withdraws the cell. Both by exchange.
+  std::atomic<std::uint64_t> answer;
   alignas(kCacheLine) std::atomic<Attention> attention;
   // Written by both.
   AssistedAccess assisted;

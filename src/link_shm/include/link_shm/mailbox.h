@@ -71,6 +71,12 @@ class Mailbox final : public link::Inbox, public link::PortLink {
   bool fall_asleep() override;
   void wake_up() override;
 
+  // Between queue pairs, from within poll(): the message of that source which arrives just now has
+  // failed, and none behind it arrives.
+  void fail(std::uint32_t source, std::uint16_t why);
+  // Tells the source that what has arrived so far was executed.
+  void acknowledge_all(std::uint32_t source);
+
   // Readable when something arrives while asleep.
   int wake_fd() const { return waker_.fd(); }
   // The processes that send to this mailbox (0 where unknown), to be watched while asleep.
@@ -82,7 +88,11 @@ class Mailbox final : public link::Inbox, public link::PortLink {
   MailboxHeader& header() const { return *header_memory_.at<MailboxHeader>(0); }
   unsigned drain(Source& source, link::InboxSink& sink, unsigned budget);
   void drain_all(Source& source, link::InboxSink& sink);
+  bool known(link::MessageOperation operation) const;
   bool deliver(Source& source, const Cell& cell, std::uint64_t raw, link::InboxSink& sink);
+  bool resumes(Source& source, link::InboxSink& sink);
+  bool postpones(Source& source, link::InboxSink& sink);
+  void answer(Source& source, std::uint16_t why);
   bool take_note(Source& source, const Cell& cell, const CellWord& word, link::InboxSink& sink);
   bool take_withdrawal(Source& source, const Cell& cell, link::InboxSink& sink);
   static bool take_access_report(const Source& source, const Cell& cell, link::InboxSink& sink);
@@ -100,6 +110,7 @@ class Mailbox final : public link::Inbox, public link::PortLink {
   const os::SharedFilePtr file_;
   const os::Mapping header_memory_;
   os::Waker waker_;
+  const bool asks_;  // whether the next message may stay in its ring
   Sender sender_;
   SourceTable sources_;
   RendezvousReceiver rendezvous_receiver_;

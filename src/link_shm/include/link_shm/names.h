@@ -11,7 +11,9 @@ namespace weft::shm {
 
 // Path of the mailbox of the endpoint at `address`. An endpoint bound to 0.0.0.0 or :: has the
 // mailbox of that address, whichever local address its peers use.
-std::string mailbox_path(const std::string& directory, const os::SocketAddress& address);
+// Endpoints of libfabric and queue pairs may have the same address.
+std::string mailbox_path(const std::string& directory, const os::SocketAddress& address,
+                         link::Service service = link::Service::kReliableDatagram);
 
 // The same port with the address 0.0.0.0 or ::.
 os::SocketAddress any_host(const os::SocketAddress& address);

@@ -34,10 +34,11 @@ struct Source {
   unsigned idle_polls = 0;
   bool polled = false;  // in the list of rings that every poll looks at
   std::bitset<kMaxRendezvous / kRendezvousBlock> rendezvous_backed;  // by block
-  bool must_fence = true;  // the sender raises no barriers that this process heeds
-  bool helps = false;      // it was seen copying its share of a large message
-  unsigned helped_at = 0;  // the look since which it is waited for
-  bool broken = false;     // it wrote nonsense: not listened to any more
+  bool must_fence = true;      // the sender raises no barriers that this process heeds
+  bool helps = false;          // it was seen copying its share of a large message
+  unsigned helped_at = 0;      // the look since which it is waited for
+  bool broken = false;         // it wrote nonsense: not listened to any more
+  std::uint64_t answered = 0;  // answer_word() of the message that was postponed, or 0
 };
 
 // The open slots of a mailbox. The file outlives it. One thread.

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/mutex.h"
@@ -22,6 +23,9 @@
 
 namespace weft::queue {
 
+class MemoryInbox;
+struct MessageHead;
+
 // A queue pair as its port drives it. Functions are called with the lock of the port held.
 class PortClient : public roce::PacketHandler {
  public:
@@ -31,6 +35,16 @@ class PortClient : public roce::PacketHandler {
   virtual void tick(Time now) = 0;
   // The process exits: sends the answers that wait for others. Waits for no lock.
   virtual void finish() = 0;
+  // Messages through shared memory, as Link::postpones() and Link::take_message().
+  virtual std::uint16_t postpones(std::uint32_t /*source*/, const MessageHead& /*head*/) {
+    return 0;
+  }
+  virtual std::uint16_t take_message(std::uint32_t /*source*/, const MessageHead& /*head*/,
+                                     std::span<const std::byte> /*bytes*/) {
+    return 0;
+  }
+  // No thread polls from now on, or one does again.
+  virtual void set_asleep(bool /*asleep*/) {}
   // When one of these has something to do; Time::max(): when something arrives or is posted. The
   // port looks at the client then.
   virtual Time due() = 0;
@@ -52,7 +66,9 @@ class QpPort final : public device::Engine {
  public:
   // A port with one UDP number. Errors: EADDRINUSE when none is free, EMFILE and others of
   // os::UdpSocket::bind(), os::WakeSet::create() and memory::AccessGuard::attach().
-  static Result<std::shared_ptr<QpPort>> open(std::shared_ptr<device::Device> device);
+  // `shares`: through shared memory, too, where that can be.
+  static Result<std::shared_ptr<QpPort>> open(std::shared_ptr<device::Device> device,
+                                              bool shares = false);
   // A port of connection managers alone, without a UDP number. Errors: those of
   // os::WakeSet::create() and device::ProgressThread::get().
   static Result<std::shared_ptr<QpPort>> open_for_managers(std::shared_ptr<device::Device> device);
@@ -62,6 +78,7 @@ class QpPort final : public device::Engine {
   struct Attachment {
     std::uint32_t qpn = 0;
     roce::PacketPort* packets = nullptr;
+    MemoryInbox* memory = nullptr;  // null: not through shared memory
   };
   // Gives a queue pair a number; opens another UDP number where all are used. Control calls, with
   // lock() held. Errors: those of open() and device::ProgressThread::start().
@@ -131,12 +148,16 @@ class QpPort final : public device::Engine {
   Status open_number() WEFT_REQUIRES(lock_);
   Status add_number(std::vector<os::UdpSocket> sockets) WEFT_REQUIRES(lock_);
   void take_packets() WEFT_REQUIRES(lock_);
+  void take_messages() WEFT_REQUIRES(lock_);
+  std::unique_ptr<MemoryInbox> open_inbox(std::uint16_t port);
+  void tell_active(bool asleep) WEFT_REQUIRES(lock_);
   void take_news() WEFT_REQUIRES(lock_);
   void settle_touched() WEFT_REQUIRES(lock_);
   void look_at_active() WEFT_REQUIRES(lock_);
   void wake_sleepers_at(Time due) WEFT_REQUIRES(lock_);
 
   const std::shared_ptr<device::Device> device_;
+  bool shares_ = false;
   const os::Origin origin_;
   std::shared_ptr<Stats> stats_;
   os::WakeSet wake_;
@@ -148,8 +169,11 @@ class QpPort final : public device::Engine {
   Mutex lock_;
   Mutex transmit_lock_;
   std::vector<std::unique_ptr<roce::PacketPort>> numbers_ WEFT_GUARDED_BY(lock_);
+  // One for each number; null where it has none.
+  std::vector<std::unique_ptr<MemoryInbox>> inboxes_ WEFT_GUARDED_BY(lock_);
   std::vector<PortClient*> touched_ WEFT_GUARDED_BY(lock_);
   std::vector<PortClient*> active_ WEFT_GUARDED_BY(lock_);
+  std::vector<PortClient*> messengers_ WEFT_GUARDED_BY(lock_);  // have got messages in this poll
   std::vector<PortClient*> visited_ WEFT_GUARDED_BY(lock_);  // by this poll; null: detached since
   Time now_ WEFT_GUARDED_BY(lock_){};
   Time due_ WEFT_GUARDED_BY(lock_) = Time::max();  // of the active clients

@@ -17,7 +17,9 @@ class PortPool {
  public:
   static constexpr std::size_t kMostPorts = 8;
 
-  explicit PortPool(std::shared_ptr<device::Device> device) : device_(std::move(device)) {}
+  // `shares`: queue pairs reach those of this host through shared memory, where that can be.
+  PortPool(std::shared_ptr<device::Device> device, bool shares)
+      : device_(std::move(device)), shares_(shares) {}
 
   // A port for a new completion queue, in turn, so that threads with queues of their own seldom
   // meet. Errors: those of QpPort::open() for the first one; later queues share what there is.
@@ -34,7 +36,7 @@ class PortPool {
  private:
   Result<std::shared_ptr<QpPort>> at(std::size_t number) {
     while (ports_.size() <= number) {
-      auto opened = QpPort::open(device_);
+      auto opened = QpPort::open(device_, shares_);
       if (opened) {
         ports_.push_back(std::move(opened).value());
       } else if (ports_.empty()) {
@@ -47,6 +49,7 @@ class PortPool {
   }
 
   const std::shared_ptr<device::Device> device_;
+  const bool shares_;
   std::mutex mutex_;
   std::vector<std::shared_ptr<QpPort>> ports_;
   std::size_t turn_ = 0;

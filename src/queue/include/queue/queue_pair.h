@@ -14,6 +14,7 @@
 #include "device/completion_queue.h"
 #include "device/device.h"
 #include "memory/local_access.h"
+#include "memory/region_table.h"
 #include "queue/attributes.h"
 #include "queue/port.h"
 #include "queue/received.h"
@@ -132,6 +133,10 @@ class QueuePair final : PortClient, work::WorkSink, ReceiveSink {
   void settle(Time now) override;
   void tick(Time now) override;
   void finish() override;
+  std::uint16_t postpones(std::uint32_t source, const MessageHead& head) override;
+  std::uint16_t take_message(std::uint32_t source, const MessageHead& head,
+                             std::span<const std::byte> bytes) override;
+  void set_asleep(bool asleep) override;
   Time due() override;
   // With the send lock.
   void ended(const work::Ended& work) override;
@@ -157,6 +162,12 @@ class QueuePair final : PortClient, work::WorkSink, ReceiveSink {
   Status check(const QpAttributes& attributes, std::uint32_t mask, std::size_t most_mtu) const;
   void apply(const QpAttributes& attributes, std::uint32_t mask);
   Status begin_receiving(std::size_t most_mtu) WEFT_REQUIRES(setup_.port->lock(), send_lock_);
+  bool begin_sharing() WEFT_REQUIRES(setup_.port->lock(), send_lock_);
+  memory::RegionAttributes entry() const;
+  void leave_table() WEFT_REQUIRES(setup_.port->lock());
+  bool listens() const {
+    return state() >= QpState::kReadyToReceive && state() < QpState::kError && link_ != nullptr;
+  }
   bool inherited() const { return attachment_.packets->inherited(); }
   void reset() WEFT_REQUIRES(setup_.port->lock(), send_lock_);
   void conclude() WEFT_REQUIRES(setup_.port->lock());
@@ -187,8 +198,10 @@ class QueuePair final : PortClient, work::WorkSink, ReceiveSink {
   // With the port's lock.
   QpReceiveQueue own_receives_;
   QpReceiveQueue& receives_;
-  memory::LocalAccess memory_;
+  std::optional<memory::LocalAccess> memory_;
   std::unique_ptr<QpTarget> target_ WEFT_GUARDED_BY(setup_.port->lock());
+  // In the region table, while peers may access memory through this queue pair themselves.
+  std::optional<memory::Registration> entry_ WEFT_GUARDED_BY(setup_.port->lock());
   bool communicates_ WEFT_GUARDED_BY(setup_.port->lock()) =
       false;  // a packet has arrived in RTR or RTS
 };

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How do messages through shared memory reach the queue pairs of a UDP number?
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "device/device.h"
+#include "link/inbox.h"
+#include "link_shm/mailbox.h"
+#include "memory_message.h"
+#include "near_peer.h"
+#include "os/wake_set.h"
+#include "queue/port.h"
+
+namespace weft::queue {
+
+// The mailbox of a UDP number. With the lock of its port.
+class MemoryInbox final : link::InboxSink {
+ public:
+  // Messages wake the threads that sleep on `wake`, which outlives it. Errors: those of
+  // shm::Mailbox::create() and epoll_ctl(2).
+  static Result<std::unique_ptr<MemoryInbox>> open(std::shared_ptr<device::Device> device,
+                                                   std::uint16_t port, os::WakeSet& wake);
+  ~MemoryInbox() override;
+
+  // Messages for that QPN of the number go to that client.
+  void attach(std::uint32_t qpn, PortClient& client) { clients_[qpn % kPairs] = {qpn, &client}; }
+  // Tells the peers of the number before what was executed.
+  void detach(std::uint32_t qpn);
+
+  // The owner of that UDP number. Errors: those of NearPeer::open().
+  Result<std::shared_ptr<NearPeer>> peer(std::uint16_t port);
+
+  // Hands over what has arrived, and adds to `got` the clients that it was for.
+  void poll(std::vector<PortClient*>& got);
+  bool fall_asleep() { return mailbox_->fall_asleep(); }
+  void wake_up() { mailbox_->wake_up(); }
+
+ private:
+  static constexpr std::size_t kPairs = 256;  // of a number
+  struct Attached {
+    std::uint32_t qpn = 0;
+    PortClient* client = nullptr;
+  };
+
+  MemoryInbox(std::shared_ptr<device::Device> device, os::WakeSet& wake)
+      : device_(std::move(device)), wake_(wake) {}
+  PortClient* find(std::uint32_t qpn) const;
+
+  void source_opened(std::uint32_t /*source*/, const os::SocketAddress& /*address*/) override {}
+  void source_closed(std::uint32_t source, bool died) override;
+  std::uint16_t postpones(std::uint32_t source, std::uint64_t tag, std::uint64_t data) override;
+  void arrived(const link::Arrival& arrival) override;
+  void received(void* /*cookie*/, int /*error*/) override {}
+
+  const std::shared_ptr<device::Device> device_;
+  os::WakeSet& wake_;
+  std::unique_ptr<shm::Mailbox> mailbox_;
+  std::map<std::uint16_t, std::weak_ptr<NearPeer>> peers_;
+  std::array<Attached, kPairs> clients_{};
+  std::vector<std::uint32_t> executed_;  // sources that are told so after the poll
+  std::vector<PortClient*> touched_;     // null: detached since
+};
+
+}  // namespace weft::queue

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Do operations through shared memory take effect, and fail, in their order?
+#include "memory_link.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <thread>
+
+#include "test_support.h"
+
+namespace weft::queue::testing {
+namespace {
+
+using work::CompletionStatus;
+using work::WorkKind;
+
+constexpr std::byte kMark{0x5A};
+
+// A couple that must not have fallen back to packets.
+struct NearCouple : Couple {
+  explicit NearCouple(const QpAttributes& with = End::usual()) : Couple(QpType::kRc, with, true) {}
+  ~NearCouple() {
+    for (End* const end : {&a, &b}) {
+      EXPECT_EQ(end->port->stats().of(Stat::kRequests), 0u);
+      EXPECT_EQ(end->port->stats().of(Stat::kResponses), 0u);
+    }
+  }
+  NearCouple(const NearCouple&) = delete;
+  NearCouple& operator=(const NearCouple&) = delete;
+
+  int write(std::size_t length, std::size_t to, std::uint64_t id = 0) {
+    const work::Segment out[] = {a.part(0, length)};
+    QpSendRequest request;
+    request.id = id;
+    request.opcode = CompletionOpcode::kWrite;
+    request.work.kind = WorkKind::kWrite;
+    request.work.sges = out;
+    request.work.length = length;
+    request.work.address = b.address(to);
+    request.work.key = b.key();
+    return a.post(request);
+  }
+  int send(std::size_t length, std::uint64_t id = 0) {
+    const work::Segment out[] = {a.part(0, length)};
+    return a.send(out, id);
+  }
+  int receive(std::size_t length) {
+    const work::Segment in[] = {b.part(1 << 20, length)};
+    return b.receive(in);
+  }
+  // The byte that a thread sees which polls memory of the target.
+  std::byte seen(std::size_t at) { return *static_cast<volatile std::byte*>(b.memory.data() + at); }
+};
+
+QpAttributes impatient() {
+  QpAttributes attributes = End::usual();
+  attributes.rnr_timer = 14;  // 1.28 ms
+  attributes.rnr_retries = 2;
+  return attributes;
+}
+
+TEST(MemoryLink, WritesAtThePost) {
+  NearCouple two;
+  two.a.memory[7] = kMark;
+  ASSERT_EQ(two.write(8, 64), 0);
+  EXPECT_EQ(two.seen(64 + 7), kMark);
+  EXPECT_EQ(two.a.next_sent().status, CompletionStatus::kSuccess);
+}
+
+TEST(MemoryLink, AWriteBehindASendWithoutAReceiveWaits) {
+  NearCouple two;
+  std::ranges::fill(two.a.memory, kMark);
+  ASSERT_EQ(two.send(8, 1), 0);
+  ASSERT_EQ(two.write(8, 64, 2), 0);
+  for (int i = 0; i < 20; ++i) {
+    two.a.port->progress();
+    two.b.port->progress();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ASSERT_EQ(two.seen(64), std::byte{0});
+  }
+  ASSERT_EQ(two.receive(8), 0);
+  EXPECT_EQ(reinterpret_cast<std::uint64_t>(two.a.next_sent().context), 1u);
+  EXPECT_EQ(reinterpret_cast<std::uint64_t>(two.a.next_sent().context), 2u);
+  EXPECT_EQ(two.seen(64), kMark);
+  EXPECT_EQ(two.b.next_received().length, 8u);
+}
+
+TEST(MemoryLink, ASendThatFindsNoReceiveEndsTheConnection) {
+  NearCouple two(impatient());
+  const Time begin = Time::clock::now();
+  ASSERT_EQ(two.send(8, 1), 0);
+  ASSERT_EQ(two.write(8, 64, 2), 0);
+  EXPECT_EQ(two.a.next_sent().status, CompletionStatus::kRnrRetryExceeded);
+  EXPECT_EQ(two.a.next_sent().status, CompletionStatus::kFlushed);
+  EXPECT_GE(Time::clock::now() - begin, 2 * std::chrono::microseconds(1280));
+  // It was given up: no receive takes it.
+  ASSERT_EQ(two.receive(8), 0);
+  for (int i = 0; i < 20; ++i) two.b.port->progress();
+  EXPECT_TRUE(two.b.received->empty());
+  EXPECT_EQ(two.seen(64), std::byte{0});
+}
+
+TEST(MemoryLink, AMessageOfManyPartsArrivesWhole) {
+  NearCouple two;
+  for (std::size_t i = 0; i < two.a.memory.size(); ++i) {
+    two.a.memory[i] = static_cast<std::byte>(i * 7 + (i >> 8));
+  }
+  for (const std::size_t length : {std::size_t{104}, std::size_t{105}, std::size_t{4096},
+                                   std::size_t{4097}, std::size_t{100'000}, std::size_t{1} << 20}) {
+    SCOPED_TRACE(length);
+    ASSERT_EQ(two.receive(length), 0);
+    ASSERT_EQ(two.send(length), 0);
+    EXPECT_EQ(two.a.next_sent().status, CompletionStatus::kSuccess);
+    EXPECT_EQ(two.b.next_received().length, length);
+    const MutexLock guard(two.b.port->lock());
+    EXPECT_EQ(std::memcmp(two.b.memory.data() + (1 << 20), two.a.memory.data(), length), 0);
+  }
+}
+
+TEST(MemoryLink, LeavingRtsEndsAccessesOfThePeer) {
+  NearCouple two(impatient());
+  ASSERT_TRUE(two.b.to(QpState::kError, {}, 0).ok());
+  std::ranges::fill(two.a.memory, kMark);
+  ASSERT_EQ(two.write(8, 64), 0);
+  EXPECT_EQ(two.seen(64), std::byte{0});
+  EXPECT_EQ(two.a.next_sent().status, CompletionStatus::kRetryExceeded);
+  EXPECT_EQ(two.seen(64), std::byte{0});
+}
+
+TEST(MemoryLink, RightsOfTheTargetMayChange) {
+  NearCouple two;
+  QpAttributes none;
+  none.access = Access::kRemoteRead;
+  ASSERT_TRUE(two.b.to(QpState::kReadyToSend, none, kAttributeAccess).ok());
+  std::ranges::fill(two.a.memory, kMark);
+  ASSERT_EQ(two.write(8, 64), 0);
+  EXPECT_EQ(two.a.next_sent().status, CompletionStatus::kRemoteInvalidRequest);
+  EXPECT_EQ(two.seen(64), std::byte{0});
+}
+
+}  // namespace
+}  // namespace weft::queue::testing

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What do queue pairs of one host say to each other in the cells of a mailbox?
+#pragma once
+
+#include <cstdint>
+
+#include "base/types.h"
+#include "work/target.h"
+
+namespace weft::queue {
+
+// Kinds of messages, or of parts of one. Parts of a message follow each other in their order.
+inline constexpr std::uint8_t kFirstPart = 1;
+inline constexpr std::uint8_t kLastPart = 2;
+inline constexpr std::uint8_t kWithImmediate = 4;
+inline constexpr std::uint8_t kSolicitedEvent = 8;
+// No SEND: the initiator has carried out a WRITE with immediate data. The payload is its length.
+inline constexpr std::uint8_t kAfterWrite = 16;
+// No SEND either: an access of the initiator was refused. The payload is a RefusalNote.
+inline constexpr std::uint8_t kAfterRefusal = 32;
+
+// The two words of a cell beside its payload (shm::Cell::tag and data).
+struct MessageHead {
+  std::uint32_t to = 0;    // QPN
+  std::uint32_t from = 0;  // QPN
+  std::uint32_t immediate = 0;
+  std::uint8_t flags = 0;
+
+  bool has(std::uint8_t flag) const { return (flags & flag) != 0; }
+  std::uint64_t tag() const { return std::uint64_t{to} << 32 | from; }
+  std::uint64_t data() const { return std::uint64_t{immediate} << 32 | flags; }
+  static MessageHead unpack(std::uint64_t tag, std::uint64_t data) {
+    return {static_cast<std::uint32_t>(tag >> 32), static_cast<std::uint32_t>(tag),
+            static_cast<std::uint32_t>(data >> 32), static_cast<std::uint8_t>(data)};
+  }
+};
+
+// An access that was refused. The target looks for itself, and no more is believed than that the
+// peer has ended the connection.
+struct RefusalNote {
+  std::uint64_t address = 0;
+  std::uint32_t length = 0;
+  std::uint32_t key = 0;
+  Access need = Access::kNone;    // kNone: the request was invalid
+  std::uint32_t operational = 0;  // 1: the memory has gone
+};
+
+// Why a message was not executed (shm::answer_word()): a kind, and 8 bits of detail.
+enum class AnswerKind : std::uint8_t {
+  kNone = 0,
+  kNotReady = 1,     // no receive is posted; the detail is a code of IBTA table 45
+  kNotThere = 2,     // no queue pair is connected to the sender's, or none receives
+  kInvalid = 3,      // it is longer than the receive, or no proper request
+  kAccess = 4,       // refused; the detail says why
+  kOperational = 5,  // the memory of the receive has gone
+};
+constexpr std::uint16_t answer_of(AnswerKind kind, std::uint8_t detail = 0) {
+  return static_cast<std::uint16_t>(static_cast<unsigned>(kind) << 8 | detail);
+}
+constexpr AnswerKind kind_of(std::uint64_t answer) {
+  return static_cast<AnswerKind>(answer >> 8 & 0xFF);
+}
+constexpr std::uint8_t detail_of(std::uint64_t answer) { return static_cast<std::uint8_t>(answer); }
+
+constexpr std::uint16_t answer_of(const work::RequestVerdict& verdict, std::uint8_t rnr_timer) {
+  switch (verdict.kind) {
+    case work::RequestVerdict::Kind::kYes:
+      return 0;
+    case work::RequestVerdict::Kind::kNotReady:
+      return answer_of(AnswerKind::kNotReady, rnr_timer);
+    case work::RequestVerdict::Kind::kAccess:
+      return answer_of(AnswerKind::kAccess, verdict.detail);
+    case work::RequestVerdict::Kind::kOperational:
+      return answer_of(AnswerKind::kOperational);
+    case work::RequestVerdict::Kind::kInvalid:
+    case work::RequestVerdict::Kind::kGivenUp:
+      break;
+  }
+  return answer_of(AnswerKind::kInvalid, verdict.detail);
+}
+
+}  // namespace weft::queue
