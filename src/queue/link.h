@@ -62,6 +62,8 @@ class Link {
                                      std::span<const std::byte> /*bytes*/) {
     return answer_of(AnswerKind::kNotThere);
   }
+  // Whether it waits for an answer of the peer that it has to look for.
+  virtual bool watches() const { return false; }
   // No thread polls until the link is told otherwise: answers of the peer are to wake one.
   virtual void set_asleep(bool /*asleep*/) {}
 

@@ -109,12 +109,14 @@ void MemoryLink::emit_requests(bool /*polls*/, Time now) {
   if (!failed_ && (waits_ || !sent_.empty())) check_peer(now);
 }
 
+// The port has to learn of a link that begins to wait; then it looks for the peer now and then.
 Time MemoryLink::send_due() const {
   if (!sends_ || failed_) return Time::max();
   if (stall_ != 0) return resumes_at_;
-  if (sent_.empty() && !pending_.empty() && resumes_at_ != Time::min()) return resumes_at_;
   if (sent_.empty() && pending_.empty()) return Time::max();
-  return asleep_ && (waits_ || pending_.empty()) ? checked_at_ + kCheck : Time::min();
+  if (sent_.empty() && resumes_at_ != Time::min()) return resumes_at_;
+  const bool waits = waits_ || pending_.empty();
+  return waits ? checked_at_ + kCheck : Time::min();
 }
 
 void MemoryLink::set_asleep(bool asleep) {

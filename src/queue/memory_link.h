@@ -56,6 +56,9 @@ class MemoryLink final : public Link {
   std::uint16_t postpones(std::uint32_t source, const MessageHead& head) override;
   std::uint16_t take_message(std::uint32_t source, const MessageHead& head,
                              std::span<const std::byte> bytes) override;
+  bool watches() const override {
+    return sends_ && !failed_ && stall_ == 0 && (waits_ || !sent_.empty());
+  }
   void set_asleep(bool asleep) override;
 
  private:

@@ -227,6 +227,7 @@ void QpPort::detach(PortClient& client, const Attachment& attachment) {
   if (attachment.memory != nullptr) attachment.memory->detach(attachment.qpn);
   std::erase(touched_, &client);
   std::erase(active_, &client);
+  std::erase(watched_, &client);
   std::erase(messengers_, &client);
   std::ranges::replace(visited_, &client, nullptr);
   const MutexLock guard(news_lock_);
@@ -239,6 +240,10 @@ void QpPort::touch(PortClient& client) {
 }
 
 void QpPort::look_at(PortClient& client, Time due) {
+  if (!client.watched_ && client.watches()) {
+    client.watched_ = true;
+    watched_.push_back(&client);
+  }
   if (due == Time::max()) return;
   due_ = std::min(due_, due);
   if (std::exchange(client.active_, true)) return;
@@ -322,9 +327,17 @@ void QpPort::take_messages() {
   }
 }
 
-// Those that wait for an answer through shared memory look once more, when they have said so.
-void QpPort::tell_active(bool asleep) {
-  for (PortClient* const client : active_) client->set_asleep(asleep);
+// Those that still wait afterwards are watched again.
+void QpPort::touch_watched() {
+  for (PortClient* const client : watched_) {
+    client->watched_ = false;
+    touch(*client);
+  }
+  watched_.clear();
+}
+
+void QpPort::tell_watched(bool asleep) {
+  for (PortClient* const client : watched_) client->set_asleep(asleep);
 }
 
 void QpPort::progress() {
@@ -335,6 +348,7 @@ void QpPort::progress() {
   const MutexLock guard(lock_, std::adopt_lock);
   take_packets();
   take_messages();
+  touch_watched();
   settle_touched();
   take_news();
   if (due_ <= now_) look_at_active();
@@ -373,7 +387,10 @@ bool QpPort::fall_asleep() {
   }
   take_news();
   now_ = Time::clock::now();
-  tell_active(true);
+  // They look once more, now that they have said so.
+  tell_watched(true);
+  touch_watched();
+  settle_touched();
   if (due_ <= now_) look_at_active();
   if (!quiet || due_ <= now_) return false;
   wakes_at_.store(due_);
@@ -390,7 +407,7 @@ void QpPort::wake_up() {
   for (const auto& inbox : inboxes_) {
     if (inbox != nullptr) inbox->wake_up();
   }
-  tell_active(false);
+  tell_watched(false);
 }
 
 }  // namespace weft::queue

@@ -402,7 +402,9 @@ Time QueuePair::posted() {
     if (replies) replied_.store(true, std::memory_order_relaxed);  // the next poll
     emit(Answers::kNo, polls, now);
   }
-  const Time due = send_due();
+  // The port does not know yet that an answer may come.
+  const bool begins_to_wait = !watched_ && link_ != nullptr && link_->watches();
+  const Time due = begins_to_wait ? Time::min() : send_due();
   return due < announced_ ? announced_ = due : Time::max();
 }
 

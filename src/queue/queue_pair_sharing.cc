@@ -69,6 +69,13 @@ std::uint16_t QueuePair::take_message(std::uint32_t source, const MessageHead& h
   return why;
 }
 
+bool QueuePair::watches() {
+  setup_.port->lock().assert_held();
+  const MutexLock guard(send_lock_);
+  watched_ = link_ != nullptr && link_->watches();
+  return watched_;
+}
+
 void QueuePair::set_asleep(bool asleep) {
   setup_.port->lock().assert_held();
   const MutexLock guard(send_lock_);

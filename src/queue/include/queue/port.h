@@ -43,7 +43,9 @@ class PortClient : public roce::PacketHandler {
                                      std::span<const std::byte> /*bytes*/) {
     return 0;
   }
-  // No thread polls from now on, or one does again.
+  // Whether an answer of its peer may come that nothing tells of: every poll settles it then.
+  virtual bool watches() { return false; }
+  // No thread polls from now on, or one does again: answers of its peer are to wake a thread.
   virtual void set_asleep(bool /*asleep*/) {}
   // When one of these has something to do; Time::max(): when something arrives or is posted. The
   // port looks at the client then.
@@ -56,6 +58,7 @@ class PortClient : public roce::PacketHandler {
   friend class QpPort;
   bool touched_ = false;
   bool active_ = false;
+  bool watched_ = false;
 };
 
 // UDP sockets of queue pairs, each number bound to the wildcard address of IPv4 and IPv6, or those
@@ -150,7 +153,8 @@ class QpPort final : public device::Engine {
   void take_packets() WEFT_REQUIRES(lock_);
   void take_messages() WEFT_REQUIRES(lock_);
   std::unique_ptr<MemoryInbox> open_inbox(std::uint16_t port);
-  void tell_active(bool asleep) WEFT_REQUIRES(lock_);
+  void touch_watched() WEFT_REQUIRES(lock_);
+  void tell_watched(bool asleep) WEFT_REQUIRES(lock_);
   void take_news() WEFT_REQUIRES(lock_);
   void settle_touched() WEFT_REQUIRES(lock_);
   void look_at_active() WEFT_REQUIRES(lock_);
@@ -173,6 +177,7 @@ class QpPort final : public device::Engine {
   std::vector<std::unique_ptr<MemoryInbox>> inboxes_ WEFT_GUARDED_BY(lock_);
   std::vector<PortClient*> touched_ WEFT_GUARDED_BY(lock_);
   std::vector<PortClient*> active_ WEFT_GUARDED_BY(lock_);
+  std::vector<PortClient*> watched_ WEFT_GUARDED_BY(lock_);
   std::vector<PortClient*> messengers_ WEFT_GUARDED_BY(lock_);  // have got messages in this poll
   std::vector<PortClient*> visited_ WEFT_GUARDED_BY(lock_);  // by this poll; null: detached since
   Time now_ WEFT_GUARDED_BY(lock_){};

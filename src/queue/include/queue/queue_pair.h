@@ -136,6 +136,7 @@ class QueuePair final : PortClient, work::WorkSink, ReceiveSink {
   std::uint16_t postpones(std::uint32_t source, const MessageHead& head) override;
   std::uint16_t take_message(std::uint32_t source, const MessageHead& head,
                              std::span<const std::byte> bytes) override;
+  bool watches() override;
   void set_asleep(bool asleep) override;
   Time due() override;
   // With the send lock.
@@ -192,6 +193,7 @@ class QueuePair final : PortClient, work::WorkSink, ReceiveSink {
   QpSendQueue send_queue_ WEFT_GUARDED_BY(send_lock_);
   Time announced_ WEFT_GUARDED_BY(send_lock_) =
       Time::max();  // the port looks at this queue pair at that time, or earlier
+  bool watched_ WEFT_GUARDED_BY(send_lock_) = false;  // watches() has said so to the port
   // With the port's lock and the send lock.
   QpAttributes attributes_;
   std::unique_ptr<Link> link_;
