@@ -103,7 +103,7 @@ void MemoryLink::emit_requests(bool /*polls*/, Time now) {
   if (stall_ != 0 && now >= resumes_at_) ask_again();
   while (!failed_ && stall_ == 0 && now >= resumes_at_ && !pending_.empty()) {
     if (carry_out(pending_.front(), now) == Advance::kOver) continue;
-    waits_ = true;
+    waits_ = copied_ < kAtOnce;  // else it goes on with the next poll
     break;
   }
   if (!failed_ && (waits_ || !sent_.empty())) check_peer(now);
@@ -482,13 +482,15 @@ std::uint16_t MemoryLink::postpones(std::uint32_t source, const MessageHead& hea
   if (!head.has(kFirstPart) || head.has(kAfterRefusal) || within_) return 0;
   const work::RequestVerdict verdict =
       head.has(kAfterWrite) ? parts_.target.may_report_immediate() : parts_.target.message_begins();
-  if (verdict.ok()) return 0;
+  begun_ = verdict.ok();
+  if (begun_) return 0;
   if (verdict.kind != work::RequestVerdict::Kind::kNotReady) refused_ = true;
   return answer_of(verdict, rnr_timer_);
 }
 
-std::uint16_t MemoryLink::take_message(std::uint32_t /*source*/, const MessageHead& head,
+std::uint16_t MemoryLink::take_message(std::uint32_t source, const MessageHead& head,
                                        std::span<const std::byte> bytes) {
+  if (source_ != source) return answer_of(AnswerKind::kNotThere);
   work::RequestVerdict verdict = work::kInvalidRequest;
   const work::MessageEnd end{head.has(kWithImmediate), false, head.has(kSolicitedEvent),
                              head.immediate, 0};
@@ -496,14 +498,15 @@ std::uint16_t MemoryLink::take_message(std::uint32_t /*source*/, const MessageHe
     note_refusal(bytes);
   } else if (head.has(kAfterWrite)) {
     std::uint32_t length = 0;
-    if (bytes.size() == sizeof length && !within_) {
+    if (bytes.size() == sizeof length && !within_ && std::exchange(begun_, false)) {
       std::memcpy(&length, bytes.data(), sizeof length);
       parts_.target.written({0, 0, length}, end);
       return 0;
     }
-  } else if (head.has(kFirstPart) != within_) {
+  } else if (head.has(kFirstPart) != within_ && begun_) {
     verdict = bytes.empty() ? work::RequestVerdict{} : parts_.target.message_goes_on(bytes);
     within_ = !head.has(kLastPart);
+    begun_ = within_;
     if (verdict.ok() && !within_) parts_.target.message_ends(end);
   }
   if (!verdict.ok()) refused_ = true;

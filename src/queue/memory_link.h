@@ -129,7 +129,8 @@ class MemoryLink final : public Link {
   // The receive half.
   std::uint8_t rnr_timer_ = 0;
   std::optional<std::uint32_t> source_;  // where the peer's messages come from
-  bool within_ = false;                  // a message has begun
+  bool begun_ = false;                   // a message has a receive, and has not ended
+  bool within_ = false;                  // its first part has come
   bool refused_ = false;
 };
 

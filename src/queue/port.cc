@@ -215,7 +215,7 @@ Result<QpPort::Attachment> QpPort::attach(PortClient& client) {
     return Attachment{qpn.value(), numbers_[number].get(), memory};
   };
   for (std::size_t i = 0; i < numbers_.size(); ++i) {
-    const auto attached = attach_to(i);
+    auto attached = attach_to(i);
     if (attached || attached.error().code != ENOBUFS) return attached;
   }
   if (Status ok = open_number(); !ok) return ok.error();

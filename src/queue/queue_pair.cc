@@ -301,6 +301,7 @@ void QueuePair::reset() {
   own_receives_.clear();
   send_queue_.clear();
   attributes_ = {};
+  memory_.emplace(setup_.port->reader(), setup_.port->writer(), setup_.domain);
   send_failed_ = receive_failed_ = overran_ = communicates_ = false;
   announced_ = Time::max();
   for (device::CompletionQueue* queue : {setup_.sends, setup_.receives}) {

@@ -60,6 +60,8 @@ std::uint16_t QueuePair::postpones(std::uint32_t source, const MessageHead& head
 std::uint16_t QueuePair::take_message(std::uint32_t source, const MessageHead& head,
                                       std::span<const std::byte> bytes) {
   setup_.port->lock().assert_held();
+  // The sender may have changed the cell since.
+  if (!listens() || attributes_.destination != head.from) return answer_of(AnswerKind::kNotThere);
   if (!std::exchange(communicates_, true) && state() == QpState::kReadyToReceive) {
     raise(QpEvent::kCommunicationEstablished);
   }

@@ -199,7 +199,11 @@ struct Couple {
   // Returns when the background thread has done all that belongs to the packets which the ends have
   // taken: completions and answers are seen before a queue pair changes its state.
   void await_threads() const {
-    for (const End* end : {&a, &b}) const MutexLock guard(end->port->lock());
+    for (const End* end : {&a, &b, &a, &b}) {
+      end->port
+          ->progress();  // a refused access is told behind its completion through shared memory
+      const MutexLock guard(end->port->lock());
+    }
   }
   // The memory of `b`, with all that its port has written there.
   const std::byte* memory_of_b() const {

@@ -168,8 +168,8 @@ struct SlotHeader {
   // was withdrawn, or was. Not beside what the sender watches: that line would go there and back
   // once more.
   std::atomic<std::uint64_t> assisted_taken;
-  // Between queue pairs: answer_word() of a cell that was not executed; 0: none. The owner sets it, the
-  // sender clears it to have the cell looked at again, or withdraws the cell. Both by exchange.
+  // Between queue pairs: answer_word() of a cell that was not executed; 0: none. The owner sets it,
+  // the sender clears it to have the cell looked at again, or withdraws the cell. Both by exchange.
   std::atomic<std::uint64_t> answer;
   alignas(kCacheLine) std::atomic<Attention> attention;
   // Written by both.
