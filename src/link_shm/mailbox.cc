@@ -118,9 +118,7 @@ unsigned Mailbox::poll(link::InboxSink& sink) {
 }
 
 bool Mailbox::known(link::MessageOperation operation) const {
-  if (sender_.service == link::Service::kQueuePairs) {
-    return operation == link::MessageOperation::kQueuePair;
-  }
+  if (asks_) return operation == link::MessageOperation::kQueuePair;
   return operation >= link::MessageOperation::kMessage &&
          operation <= link::MessageOperation::kDatagram;
 }

@@ -30,7 +30,7 @@ class MemoryInbox final : link::InboxSink {
 
   // Messages for that QPN of the number go to that client.
   void attach(std::uint32_t qpn, PortClient& client) { clients_[qpn % kPairs] = {qpn, &client}; }
-  // Tells the peers of the number before what was executed.
+  // Messages for that QPN go nowhere from now on.
   void detach(std::uint32_t qpn);
 
   // The owner of that UDP number. Errors: those of NearPeer::open().

@@ -110,7 +110,7 @@ class Mailbox final : public link::Inbox, public link::PortLink {
   const os::SharedFilePtr file_;
   const os::Mapping header_memory_;
   os::Waker waker_;
-  const bool asks_;  // whether the next message may stay in its ring
+  const bool asks_;  // of queue pairs: the next message may stay in its ring
   Sender sender_;
   SourceTable sources_;
   RendezvousReceiver rendezvous_receiver_;
