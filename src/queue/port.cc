@@ -134,9 +134,15 @@ Result<std::shared_ptr<QpPort>> QpPort::open(std::shared_ptr<device::Device> dev
 }
 
 Result<std::shared_ptr<QpPort>> QpPort::open_for_managers(std::shared_ptr<device::Device> device) {
-  auto port = create(std::move(device), "connection managers");
-  if (port) port.value()->begin();
-  return port;
+  auto created = create(std::move(device), "connection managers");
+  if (!created) return created;
+  const std::shared_ptr<QpPort>& port = created.value();
+  {
+    const MutexLock guard(port->lock_);
+    port->count_packet_users(1);
+  }
+  port->begin();
+  return created;
 }
 
 QpPort::~QpPort() {
@@ -301,10 +307,16 @@ void QpPort::look_at_active() {
   visited_.clear();
 }
 
+bool QpPort::time_to_look() const {
+  return packet_users_ != 0 || now_ < looks_often_until_ || now_ >= looks_at_;
+}
+
 void QpPort::take_packets() {
   const Time before = std::exchange(now_, Time::clock::now());
   const Time polled_before = polled_at_.load(std::memory_order_relaxed);
   polled_at_.store(now_, std::memory_order_relaxed);
+  if (!time_to_look()) return;
+  looks_at_ = now_ + kSeldom;
   unsigned taken = 0;
   for (const auto& number : numbers_) {
     // A program that polls seldom looks at quiet sockets, too, until it has found something.
@@ -312,6 +324,7 @@ void QpPort::take_packets() {
     taken += number->poll(~0U, kReadsAtOnce);
   }
   if (taken == 0) return;
+  looks_often_until_ = now_ + kOftenAfterNews;
   taken_.fetch_add(taken, std::memory_order_relaxed);
   if (now_ - std::max(before, polled_before) > kPause)
     late_.fetch_add(taken, std::memory_order_relaxed);
@@ -403,6 +416,7 @@ void QpPort::wake_up() {
   if (origin_.inherited() || --sleepers_ != 0) return;
   wakes_at_.store(Time::min());
   now_ = Time::clock::now();  // packets that arrived during the sleep are not late
+  looks_at_ = now_;
   for (const auto& number : numbers_) number->wake_up();
   for (const auto& inbox : inboxes_) {
     if (inbox != nullptr) inbox->wake_up();

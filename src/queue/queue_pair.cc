@@ -287,6 +287,8 @@ Status QueuePair::begin_receiving(std::size_t most_mtu) {
                         setup_.port->receive_buffer(),
                         setup_.selective && !foreign};
   link_ = std::make_unique<PacketLink>(setup_.type, attributes_, std::move(path), parts);
+  uses_packets_ = true;
+  port.count_packet_users(1);
   return {};
 }
 

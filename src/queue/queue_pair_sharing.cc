@@ -26,6 +26,7 @@ memory::RegionAttributes QueuePair::entry() const {
 
 // A barrier: when it returns no peer accesses memory through this queue pair.
 void QueuePair::leave_table() {
+  if (std::exchange(uses_packets_, false)) setup_.port->count_packet_users(-1);
   if (!entry_) return;
   const Status left = setup_.device->regions().remove(*std::exchange(entry_, std::nullopt));
   if (!left) warn(left.error().message);

@@ -110,6 +110,11 @@ class QpPort final : public device::Engine {
   // Which groups drive it for its queue pairs and completion queues. Any thread.
   device::EngineUses& uses() { return uses_; }
   std::size_t receive_buffer() const WEFT_REQUIRES(lock_);
+  // A queue pair that is connected by packets, or not any more. While there is none the sockets are
+  // looked at now and then only: that costs more than all the rest of a poll.
+  void count_packet_users(int change) WEFT_REQUIRES(lock_) { packet_users_ += change; }
+  // Answers may come soon from a network that was quiet.
+  void expect_packets() WEFT_REQUIRES(lock_) { looks_often_until_ = now_ + kOftenAfterNews; }
 
   // With lock() held: this poll settles that client, or looks at it at that time.
   void touch(PortClient& client) WEFT_REQUIRES(lock_);
@@ -143,6 +148,9 @@ class QpPort final : public device::Engine {
  private:
   // Interval between polls of a program that polls again and again.
   static constexpr auto kOften = std::chrono::microseconds(20);
+  // After packets the sockets are looked at by each poll so long, and then at such intervals.
+  static constexpr auto kOftenAfterNews = std::chrono::milliseconds(1);
+  static constexpr auto kSeldom = std::chrono::microseconds(50);
 
   QpPort(std::shared_ptr<device::Device> device, os::WakeSet wake);
   static Result<std::shared_ptr<QpPort>> create(std::shared_ptr<device::Device> device,
@@ -150,6 +158,7 @@ class QpPort final : public device::Engine {
   void begin();
   Status open_number() WEFT_REQUIRES(lock_);
   Status add_number(std::vector<os::UdpSocket> sockets) WEFT_REQUIRES(lock_);
+  bool time_to_look() const WEFT_REQUIRES(lock_);
   void take_packets() WEFT_REQUIRES(lock_);
   void take_messages() WEFT_REQUIRES(lock_);
   std::unique_ptr<MemoryInbox> open_inbox(std::uint16_t port);
@@ -183,6 +192,10 @@ class QpPort final : public device::Engine {
   Time now_ WEFT_GUARDED_BY(lock_){};
   Time due_ WEFT_GUARDED_BY(lock_) = Time::max();  // of the active clients
   int sleepers_ WEFT_GUARDED_BY(lock_) = 0;
+  // When the sockets are looked at (time_to_look()).
+  int packet_users_ WEFT_GUARDED_BY(lock_) = 0;
+  Time looks_often_until_ WEFT_GUARDED_BY(lock_){};
+  Time looks_at_ WEFT_GUARDED_BY(lock_){};
   // When the sleepers are woken; Time::min() while there are none, so that no thread wakes them.
   std::atomic<Time> wakes_at_{Time::min()};
   std::atomic<unsigned> polls_{0};

@@ -204,6 +204,7 @@ class QueuePair final : PortClient, work::WorkSink, ReceiveSink {
   std::unique_ptr<QpTarget> target_ WEFT_GUARDED_BY(setup_.port->lock());
   // In the region table, while peers may access memory through this queue pair themselves.
   std::optional<memory::Registration> entry_ WEFT_GUARDED_BY(setup_.port->lock());
+  bool uses_packets_ WEFT_GUARDED_BY(setup_.port->lock()) = false;  // of its peer
   bool communicates_ WEFT_GUARDED_BY(setup_.port->lock()) =
       false;  // a packet has arrived in RTR or RTS
 };
