@@ -21,6 +21,18 @@ namespace {
 constexpr std::uint32_t kPrivilegedKey = 0x8000'0000;
 // Paths that a train may refer to before it leaves.
 constexpr std::size_t kMostPaths = 64;
+// Owners of UDP numbers are looked for so often.
+constexpr auto kLooks = std::chrono::milliseconds(100);
+// A ring without room for so long belongs to a process that is stopped: datagrams are lost.
+constexpr auto kPatience = std::chrono::milliseconds(10);
+
+DatagramNote note_of(std::uint32_t queue_key, const os::SocketAddress& from,
+                     const os::SocketAddress& to) {
+  DatagramNote note{queue_key, from.family() == AF_INET6 ? 1U : 0U, {}, {}};
+  std::ranges::copy(from.host_bytes(), note.from.begin());
+  std::ranges::copy(to.host_bytes(), note.to.begin());
+  return note;
+}
 
 }  // namespace
 
@@ -45,8 +57,9 @@ void DatagramLink::post(const QpSendRequest& request) {
     posted.from = request.to->address().local;
     posted.from.set_port(roce::port_of(parts_.qpn));
     posted.to = request.to->address().remote;
-    posted.to.set_port(roce::is_foreign(request.destination) ? wire::kUdpPort
-                                                             : roce::port_of(request.destination));
+    const bool foreign = roce::is_foreign(request.destination);
+    posted.to.set_port(foreign ? wire::kUdpPort : roce::port_of(request.destination));
+    posted.is_near = parts_.memory != nullptr && !foreign && request.to->is_near();
   }
 }
 
@@ -72,6 +85,58 @@ const roce::Path& DatagramLink::path_for(const Posted& posted) {
   return *paths_.back();
 }
 
+DatagramLink::NearHost& DatagramLink::near_host(std::uint16_t number, Time now) {
+  const auto [found, is_new] = near_.try_emplace(number);
+  NearHost& host = found->second;
+  if (!is_new && now - host.checked_at < kLooks) return host;
+  host.checked_at = now;
+  if (host.peer != nullptr && host.peer->is_there()) return host;
+  auto peer = parts_.memory->peer(number);
+  host.peer = peer ? std::move(peer).value() : nullptr;
+  return host;
+}
+
+DatagramLink::Sent DatagramLink::send_near(const Posted& posted, Time now) {
+  const NearHost& host = near_host(posted.to.port(), now);
+  const auto opened = host.peer != nullptr ? host.peer->datagrams() : Error{};
+  if (!opened) return Sent::kElsewhere;
+  NearPeer::Datagrams& there = *opened.value();
+  const std::size_t length = sizeof(DatagramNote) + posted.work.length;
+  const bool fits = length <= shm::kInlineBytes;
+  std::byte* place = nullptr;
+  if (there.ring.room_for(1)) place = there.ring.next_cell().bytes;
+  if (place != nullptr && !fits) {
+    if (!there.slot->memory().back_bulk()) return Sent::kElsewhere;
+    place = there.ring.bulk_room(length);
+  }
+  if (place == nullptr) {
+    there.blocked_since = std::min(there.blocked_since, now);
+    if (now - there.blocked_since < kPatience) return Sent::kNoRoom;
+    parts_.stats.add_shared(Stat::kDatagramsNoRoom);
+    return Sent::kYes;
+  }
+  there.blocked_since = Time::max();
+  const DatagramNote note = note_of(posted.queue_key, posted.from, posted.to);
+  std::memcpy(place, &note, sizeof note);
+  if (!parts_.buffers.gather({posted.sges.data(), posted.sge_count}, 0,
+                                     {place + sizeof note, posted.work.length})) {
+    failed_ = true;
+    return Sent::kYes;
+  }
+  const auto flags = static_cast<std::uint8_t>(
+      kFirstPart | kLastPart | kUnreliable | (posted.work.has_immediate ? kWithImmediate : 0) |
+      (posted.work.solicited ? kSolicitedEvent : 0));
+  const MessageHead head{posted.destination, parts_.qpn, posted.work.immediate, flags};
+  if (!fits) there.ring.next_cell().bulk = there.ring.take_bulk(length, 0);
+  link::SendRequest cell;
+  cell.operation = link::MessageOperation::kQueuePair;
+  cell.tag = head.tag();
+  cell.data = head.data();
+  there.ring.publish(cell, fits ? shm::CellKind::kInline : shm::CellKind::kBulk, false,
+                     fits ? length : 0);
+  return Sent::kYes;
+}
+
 // False while the socket has no room.
 bool DatagramLink::send(const Posted& posted) {
   roce::PacketOutput* const output = parts_.output(posted.to.family());
@@ -83,7 +148,7 @@ bool DatagramLink::send(const Posted& posted) {
   if (place.empty()) return false;
   const transport::UdHeader header{parts_.qpn, posted.destination, posted.queue_key, next_};
   const std::size_t length = transport::write_datagram(
-      header, posted.work, parts_.memory, {posted.sges.data(), posted.sge_count}, place);
+      header, posted.work, parts_.buffers, {posted.sges.data(), posted.sge_count}, place);
   if (length == 0) {
     failed_ = true;
     end_first(CompletionStatus::kLocalProtection);
@@ -97,7 +162,7 @@ bool DatagramLink::send(const Posted& posted) {
   return true;
 }
 
-void DatagramLink::emit_requests(bool /*polls*/, Time /*now*/) {
+void DatagramLink::emit_requests(bool /*polls*/, Time now) {
   // Those of earlier trains have left.
   if (paths_.size() > 1) paths_.erase(paths_.begin(), paths_.end() - 1);
   while (!posted_.empty() && !failed_) {
@@ -105,6 +170,12 @@ void DatagramLink::emit_requests(bool /*polls*/, Time /*now*/) {
     if (first.refusal) {
       failed_ = true;
       end_first(*first.refusal);
+      break;
+    }
+    const Sent sent = first.is_near ? send_near(first, now) : Sent::kElsewhere;
+    if (sent == Sent::kNoRoom) return;
+    if (sent == Sent::kYes) {
+      end_first(failed_ ? CompletionStatus::kLocalProtection : CompletionStatus::kSuccess);
     } else if (!send(first)) {
       return;
     }
@@ -120,14 +191,40 @@ void DatagramLink::take_request(const roce::PacketArrival& arrival, Time /*now*/
   }
   const std::size_t bytes = wire::header_bytes(packet) + packet.payload.size() +
                             wire::padding_of(packet.payload.size()) + wire::kIcrcBytes;
-  const auto grh = make_grh(arrival.from, arrival.to, bytes);
   work::MessageEnd end;
   end.has_immediate = (wire::layout_of(packet.opcode).headers & wire::kImmediate) != 0;
   end.immediate = packet.immediate;
   end.solicited = packet.solicited;
-  if (!parts_.target.datagram(grh, packet.payload, end, packet.source)) {
+  if (!parts_.target.datagram(make_grh(arrival.from, arrival.to, bytes), packet.payload, end,
+                              packet.source)) {
     parts_.stats.add(Stat::kUnknownFlow);
   }
+}
+
+// The routing header is that of the packet which this would have been.
+std::uint16_t DatagramLink::take_message(std::uint32_t /*source*/, const MessageHead& head,
+                                         std::span<const std::byte> bytes) {
+  DatagramNote note;
+  if (bytes.size() < sizeof note) return answer_of(AnswerKind::kInvalid);
+  std::memcpy(&note, bytes.data(), sizeof note);
+  const std::span<const std::byte> payload = bytes.subspan(sizeof note);
+  const work::MessageEnd end{head.has(kWithImmediate), false, head.has(kSolicitedEvent),
+                             head.immediate, 0};
+  wire::Packet packet;
+  packet.opcode =
+      wire::opcode_of(wire::Transport::kUnreliableDatagram,
+                        end.has_immediate ? wire::Operation::kSendOnlyImmediate
+                                          : wire::Operation::kSendOnly);
+  const std::size_t length = wire::header_bytes(packet) + payload.size() +
+                             wire::padding_of(payload.size()) + wire::kIcrcBytes;
+  const int family = note.is_ipv6 != 0 ? AF_INET6 : AF_INET;
+  const auto from = os::SocketAddress::of_host(family, note.from.data(), 0);
+  const auto to = os::SocketAddress::of_host(family, note.to.data(), 0);
+  if (note.queue_key != queue_key_ ||
+      !parts_.target.datagram(make_grh(from, to, length), payload, end, head.from)) {
+    parts_.stats.add(Stat::kUnknownFlow);
+  }
+  return 0;
 }
 
 void DatagramLink::take_response(const roce::PacketArrival& /*arrival*/, Time /*now*/) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -12,6 +13,9 @@
 #include "base/psn.h"
 #include "base/stats.h"
 #include "link.h"
+#include "memory_inbox.h"
+#include "memory_message.h"
+#include "near_peer.h"
 #include "roce/packet_output.h"
 #include "work/work.h"
 
@@ -23,15 +27,17 @@ class QpTarget;
 struct DatagramParts {
   std::function<roce::PacketOutput*(int family)> output;  // null: no socket of that family
   work::WorkSink& sink;
-  work::LocalMemory& memory;
+  work::LocalMemory& buffers;
   QpTarget& target;
   Stats& stats;
   std::uint32_t qpn = 0;
-  std::size_t path_mtu = 0;  // bytes that a datagram may have
+  std::size_t path_mtu = 0;       // bytes that a datagram may have
+  MemoryInbox* memory = nullptr;  // null: by packets only
 };
 
 // The unreliable datagram service (IBTA 9.8.3). Work ends when its packet was written. Received
-// datagrams have the Q_Key of the queue pair, and begin with a global routing header (grh.h).
+// datagrams have the Q_Key of the queue pair, and begin with a global routing header (grh.h). Those
+// for queue pairs of this host go through a ring that all pairs of a UDP number share.
 class DatagramLink final : public Link {
  public:
   DatagramLink(const QpAttributes& attributes, const DatagramParts& parts)
@@ -51,6 +57,11 @@ class DatagramLink final : public Link {
   bool receive_failed() const override { return false; }
   void change(const QpAttributes& attributes) override { queue_key_ = attributes.queue_key; }
   bool is_peer(const os::SocketAddress& /*from*/) const override { return true; }
+  std::uint16_t postpones(std::uint32_t /*source*/, const MessageHead& /*head*/) override {
+    return 0;
+  }
+  std::uint16_t take_message(std::uint32_t source, const MessageHead& head,
+                             std::span<const std::byte> bytes) override;
 
  private:
   struct Posted {
@@ -62,10 +73,19 @@ class DatagramLink final : public Link {
     std::uint32_t destination = 0;
     std::uint32_t queue_key = 0;
     std::optional<work::CompletionStatus> refusal;
+    bool is_near = false;  // within the host
   };
+  // The owner of a UDP number of this host.
+  struct NearHost {
+    std::shared_ptr<NearPeer> peer;  // null: by packets
+    Time checked_at;
+  };
+  enum class Sent : std::uint8_t { kYes, kNoRoom, kElsewhere };
 
   const roce::Path& path_for(const Posted& posted);
   bool send(const Posted& posted);
+  NearHost& near_host(std::uint16_t number, Time now);
+  Sent send_near(const Posted& posted, Time now);
   void end_first(work::CompletionStatus status);
 
   const DatagramParts parts_;
@@ -73,6 +93,7 @@ class DatagramLink final : public Link {
   Psn next_;
   bool failed_ = false;
   std::deque<Posted> posted_;
+  std::map<std::uint16_t, NearHost> near_;
   std::vector<std::unique_ptr<roce::Path>> paths_;  // of packets that have not been flushed
 };
 

@@ -8,6 +8,7 @@
 #include "base/time.h"
 #include "memory_message.h"
 #include "queue/attributes.h"
+#include "queue/port.h"
 #include "queue/send_queue.h"
 #include "roce/packet_handler.h"
 #include "work/status.h"
@@ -56,16 +57,19 @@ class Link {
   // Through shared memory: why a message from that source stays in its ring (answer_of()); 0: it is
   // taken next. Then why it has failed, or 0.
   virtual std::uint16_t postpones(std::uint32_t /*source*/, const MessageHead& /*head*/) {
-    return answer_of(AnswerKind::kNotThere);
+    return answer_of(AnswerKind::kByPackets);
   }
   virtual std::uint16_t take_message(std::uint32_t /*source*/, const MessageHead& /*head*/,
                                      std::span<const std::byte> /*bytes*/) {
-    return answer_of(AnswerKind::kNotThere);
+    return answer_of(AnswerKind::kByPackets);
   }
-  // Whether it waits for an answer of the peer that it has to look for.
-  virtual bool watches() const { return false; }
-  // No thread polls until the link is told otherwise: answers of the peer are to wake one.
-  virtual void set_asleep(bool /*asleep*/) {}
+  // Whether the send half has work whose answers it has to look for; what a look finds, with the
+  // port's lock held.
+  virtual bool has_near_work() const { return false; }
+  virtual Glance glance() const { return Glance::kIdle; }
+  // The peer is reached by packets only: another link takes over what is not executed.
+  virtual bool wants_packets() const { return false; }
+  virtual void hand_over(Link& /*successor*/) {}
 
   // Whether packets from there are the peer's.
   virtual bool is_peer(const os::SocketAddress& from) const = 0;

@@ -22,22 +22,33 @@ namespace weft::queue {
 // The mailbox of a UDP number. With the lock of its port.
 class MemoryInbox final : link::InboxSink {
  public:
-  // Messages wake the threads that sleep on `wake`, which outlives it. Errors: those of
-  // shm::Mailbox::create() and epoll_ctl(2).
-  static Result<std::unique_ptr<MemoryInbox>> open(std::shared_ptr<device::Device> device,
-                                                   std::uint16_t port, os::WakeSet& wake);
+  // Messages wake the threads that sleep on `wake`, and have clients settled by `port`; both
+  // outlive it.
+  struct Surroundings {
+    std::shared_ptr<device::Device> device;
+    QpPort& port;
+    os::WakeSet& wake;
+  };
+  // Errors: those of shm::Mailbox::create() and epoll_ctl(2).
+  static Result<std::unique_ptr<MemoryInbox>> open(const Surroundings& surroundings,
+                                                   std::uint16_t number);
   ~MemoryInbox() override;
 
   // Messages for that QPN of the number go to that client.
   void attach(std::uint32_t qpn, PortClient& client) { clients_[qpn % kPairs] = {qpn, &client}; }
   // Messages for that QPN go nowhere from now on.
-  void detach(std::uint32_t qpn);
+  void detach(std::uint32_t qpn) {
+    if (clients_[qpn % kPairs].qpn == qpn) clients_[qpn % kPairs] = {};
+  }
 
-  // The owner of that UDP number. Errors: those of NearPeer::open().
-  Result<std::shared_ptr<NearPeer>> peer(std::uint16_t port);
+  // The owner of that UDP number. With the transmit lock. Errors: those of NearPeer::open().
+  Result<std::shared_ptr<NearPeer>> peer(std::uint16_t number);
 
-  // Hands over what has arrived, and adds to `got` the clients that it was for.
-  void poll(std::vector<PortClient*>& got);
+  // Hands over what has arrived, and has the clients that it was for settled. Returns how many
+  // messages that were.
+  unsigned poll();
+  // Frees the slots of senders that have ended.
+  void check_sources() { mailbox_->check_sources(*this); }
   bool fall_asleep() { return mailbox_->fall_asleep(); }
   void wake_up() { mailbox_->wake_up(); }
 
@@ -48,8 +59,7 @@ class MemoryInbox final : link::InboxSink {
     PortClient* client = nullptr;
   };
 
-  MemoryInbox(std::shared_ptr<device::Device> device, os::WakeSet& wake)
-      : device_(std::move(device)), wake_(wake) {}
+  explicit MemoryInbox(const Surroundings& surroundings) : parts_(surroundings) {}
   PortClient* find(std::uint32_t qpn) const;
 
   void source_opened(std::uint32_t /*source*/, const os::SocketAddress& /*address*/) override {}
@@ -58,13 +68,11 @@ class MemoryInbox final : link::InboxSink {
   void arrived(const link::Arrival& arrival) override;
   void received(void* /*cookie*/, int /*error*/) override {}
 
-  const std::shared_ptr<device::Device> device_;
-  os::WakeSet& wake_;
+  const Surroundings parts_;
   std::unique_ptr<shm::Mailbox> mailbox_;
   std::map<std::uint16_t, std::weak_ptr<NearPeer>> peers_;
   std::array<Attached, kPairs> clients_{};
   std::vector<std::uint32_t> executed_;  // sources that are told so after the poll
-  std::vector<PortClient*> touched_;     // null: detached since
 };
 
 }  // namespace weft::queue

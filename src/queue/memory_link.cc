@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How does a queue pair reach its peer through shared memory?
+// How does a connected queue pair reach its peer through shared memory?
 #include "memory_link.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <utility>
 
-#include "base/atomic_op.h"
-#include "base/slices.h"
-#include "os/process_memory.h"
-#include "os/user_memory.h"
 #include "target.h"
 #include "transport/settings.h"
 
@@ -27,32 +22,29 @@ constexpr std::uint64_t kAtOnce = 256 * 1024;
 // A peer that is waited for is looked for so often; a retry count of 7 for RNR has no end.
 constexpr auto kCheck = std::chrono::milliseconds(100);
 constexpr unsigned kWithoutEnd = 7;
-
-Access need_of(const work::Work& work) {
-  if (work.kind == WorkKind::kRead) return Access::kRemoteRead;
-  return work.kind == WorkKind::kWrite ? Access::kRemoteWrite : Access::kRemoteAtomic;
-}
-
-// The last cache line is an entry of its own, so that the kernel copies it last: programs poll the
-// last byte of a WRITE.
-std::size_t cut_last_line(std::span<const LocalRange> ranges, LocalRange* out) {
-  std::copy(ranges.begin(), ranges.end(), out);
-  LocalRange& last = out[ranges.size() - 1];
-  const auto base = reinterpret_cast<std::uintptr_t>(last.base);
-  const std::uintptr_t line = (base + last.length - 1) & ~std::uintptr_t{kCacheLine - 1};
-  if (last.length == 0 || line <= base) return ranges.size();
-  out[ranges.size()] = {reinterpret_cast<void*>(line), base + last.length - line};
-  last.length = line - base;
-  return ranges.size() + 1;
-}
+constexpr std::size_t kFirstWorks = 16;
+// WRITEs of at most so many bytes share a system call.
+constexpr std::uint64_t kSmallWrite = 4096;
 
 }  // namespace
 
-MemoryLink::MemoryLink(const QpAttributes& attributes, const MemoryParts& parts)
-    : parts_(parts), destination_(attributes.destination), rnr_timer_(attributes.rnr_timer) {}
+MemoryLink::MemoryLink(QpType type, const QpAttributes& attributes, const MemoryParts& parts)
+    : type_(type),
+      parts_(parts),
+      destination_(attributes.destination),
+      address_(attributes.address.remote),
+      access_(parts.peer, parts.local, parts.domain, parts.qpn, attributes.destination,
+              type == QpType::kXrcSend),
+      works_(kFirstWorks),
+      rnr_timer_(attributes.rnr_timer) {}
+
+bool MemoryLink::is_peer(const os::SocketAddress& from) const {
+  return from.host() == address_.host();
+}
 
 void MemoryLink::begin_sending(const QpAttributes& attributes) {
   sends_ = true;
+  failed_ = false;
   ack_timeout_ = transport::ack_timeout(attributes.timeout);
   timeout_is_endless_ = attributes.timeout == 0;
   retries_ = attributes.retries;
@@ -60,68 +52,83 @@ void MemoryLink::begin_sending(const QpAttributes& attributes) {
 }
 
 void MemoryLink::post(const QpSendRequest& request) {
-  pending_.emplace_back(request.work, request.refusal);
+  if (works_.full()) works_.set_capacity(2 * works_.capacity());
+  works_.push_back(NearWork(request.work, request.refusal));
 }
 
 void MemoryLink::flush() {
   failed_ = true;
-  for (const MessageInRing& each : std::exchange(sent_, {})) {
-    parts_.sink.ended({each.cookie, CompletionStatus::kFlushed, 0});
-  }
-  for (const PendingWork& each : std::exchange(pending_, {})) {
-    parts_.sink.ended({each.work.cookie, CompletionStatus::kFlushed, 0});
-  }
+  header_.store(nullptr, std::memory_order_relaxed);
+  in_ring_ = 0;
+  while (!works_.empty()) end_first(CompletionStatus::kFlushed);
 }
 
-// The first request that is not over is the oldest message in the ring, or the first behind those.
 void MemoryLink::fail(CompletionStatus status, std::uint8_t detail) {
   failed_ = true;
-  if (!sent_.empty()) {
-    const MessageInRing first = sent_.front();
-    sent_.pop_front();
-    parts_.sink.ended({first.cookie, status, detail});
-  } else if (!pending_.empty()) {
-    void* const cookie = pending_.front().work.cookie;
-    pending_.pop_front();
-    parts_.sink.ended({cookie, status, detail});
-  }
+  if (!works_.empty()) end_first(status, detail);
   flush();
 }
 
-void MemoryLink::end_first(CompletionStatus status) {
-  void* const cookie = pending_.front().work.cookie;
-  pending_.pop_front();
-  attempts_ = 0;
-  parts_.sink.ended({cookie, status, 0});
+void MemoryLink::end_first(CompletionStatus status, std::uint8_t detail) {
+  void* const cookie = works_.front().work.cookie;
+  works_.pop_front();
+  if (in_ring_ != 0) --in_ring_;
+  rnr_attempts_ = attempts_ = 0;
+  parts_.sink.ended({cookie, status, detail});
+}
+
+// What is not executed is repeated there from its beginning.
+void MemoryLink::hand_over(Link& successor) {
+  for (NearWork& each : works_) {
+    QpSendRequest request;
+    request.work = each.work;
+    request.work.sges = each.list();
+    request.refusal = each.refusal;
+    successor.post(request);
+  }
+  works_.clear();
 }
 
 void MemoryLink::emit_requests(bool /*polls*/, Time now) {
-  if (!sends_ || failed_) return;
-  copied_ = 0;
-  waits_ = false;
+  if (!sends_ || failed()) return;
+  heed_sleepers();
+  budget_ = kAtOnce;
+  blocked_ = false;
   take_answers(now);
   if (stall_ != 0 && now >= resumes_at_) ask_again();
-  while (!failed_ && stall_ == 0 && now >= resumes_at_ && !pending_.empty()) {
-    if (carry_out(pending_.front(), now) == Advance::kOver) continue;
-    waits_ = copied_ < kAtOnce;  // else it goes on with the next poll
-    break;
+  while (!failed() && stall_ == 0 && now >= resumes_at_ && in_ring_ < works_.size()) {
+    if (carry_out(works_[in_ring_], now) == Advance::kWaits) break;
   }
-  if (!failed_ && (waits_ || !sent_.empty())) check_peer(now);
+  if (failed()) return;
+  const bool waits = in_ring_ != 0 || blocked_;
+  header_.store(waits ? &slot_->header() : nullptr, std::memory_order_relaxed);
+  if (waits) check_peer(now);
 }
 
-// The port has to learn of a link that begins to wait; then it looks for the peer now and then.
 Time MemoryLink::send_due() const {
   if (!sends_ || failed_) return Time::max();
+  if (wants_packets()) return Time::min();
   if (stall_ != 0) return resumes_at_;
-  if (sent_.empty() && pending_.empty()) return Time::max();
-  if (sent_.empty() && resumes_at_ != Time::min()) return resumes_at_;
-  const bool waits = waits_ || pending_.empty();
-  return waits ? checked_at_ + kCheck : Time::min();
+  return in_ring_ == works_.size() || blocked_ ? Time::max() : resumes_at_;
 }
 
-void MemoryLink::set_asleep(bool asleep) {
+Glance MemoryLink::glance() const {
+  const shm::SlotHeader* const header = header_.load(std::memory_order_relaxed);
+  if (header == nullptr) return Glance::kIdle;
+  const bool same = header->cells_consumed.load(std::memory_order_relaxed) ==
+                        seen_consumed_.load(std::memory_order_relaxed) &&
+                    header->answer.load(std::memory_order_relaxed) ==
+                        seen_answer_.load(std::memory_order_relaxed);
+  return same ? Glance::kNothing : Glance::kNews;
+}
+
+// A target that has executed messages wakes a sender that says that it sleeps, and takes the word
+// back. The answers are looked at behind this.
+void MemoryLink::heed_sleepers() {
+  const bool asleep = parts_.sleepers.load() != 0;
+  const bool same = !asleep && !asleep_;
   asleep_ = asleep;
-  if (slot_ != nullptr) slot_->header().sender_asleep.store(asleep ? 1 : 0);
+  if (!same && slot_ != nullptr) slot_->header().sender_asleep.store(asleep ? 1 : 0);
 }
 
 // Answers of the target
@@ -130,17 +137,17 @@ void MemoryLink::set_asleep(bool asleep) {
 void MemoryLink::take_answers(Time now) {
   if (slot_ == nullptr) return;
   const shm::SlotHeader& header = slot_->header();
-  std::uint64_t executed = header.cells_consumed.load(std::memory_order_acquire);
+  const std::uint64_t consumed = header.cells_consumed.load(std::memory_order_acquire);
   const std::uint64_t answer = header.answer.load(std::memory_order_acquire);
+  seen_consumed_.store(consumed, std::memory_order_relaxed);
+  seen_answer_.store(answer, std::memory_order_relaxed);
+  std::uint64_t executed = std::min(consumed, ring_->position());
   if (answer != 0) executed = std::min(executed, (answer >> 16) - 1);
-  executed = std::min(executed, ring_->position());
-  while (!sent_.empty() && sent_.front().end <= executed) {
-    void* const cookie = sent_.front().cookie;
-    sent_.pop_front();
-    attempts_ = 0;
-    parts_.sink.ended({cookie, CompletionStatus::kSuccess, 0});
-  }
-  if (answer != 0 && stall_ == 0 && !failed_) take_stall(answer, now);
+  while (in_ring_ != 0 && works_.front().end <= executed) end_first(CompletionStatus::kSuccess);
+  if (stall_ == answer || failed_) return;
+  stall_ = 0;  // executed meanwhile
+  resumes_at_ = Time::min();
+  if (answer != 0) take_stall(answer, now);
 }
 
 void MemoryLink::take_stall(std::uint64_t answer, Time now) {
@@ -148,6 +155,9 @@ void MemoryLink::take_stall(std::uint64_t answer, Time now) {
     case AnswerKind::kNotReady:
     case AnswerKind::kNotThere:
       break;
+    case AnswerKind::kByPackets:
+      by_packets_ = true;
+      return;
     case AnswerKind::kAccess:
       return fail(CompletionStatus::kRemoteAccess, detail_of(answer));
     case AnswerKind::kOperational:
@@ -160,7 +170,7 @@ void MemoryLink::take_stall(std::uint64_t answer, Time now) {
   }
   stall_ = answer;
   const bool rnr = kind_of(answer) == AnswerKind::kNotReady;
-  if (rnr && rnr_retries_ != kWithoutEnd && attempts_ >= rnr_retries_) {
+  if (rnr && rnr_retries_ != kWithoutEnd && rnr_attempts_ >= rnr_retries_) {
     return withdraw(CompletionStatus::kRnrRetryExceeded);
   }
   resumes_at_ = now + (rnr ? transport::rnr_wait(detail_of(answer)) : patience());
@@ -173,12 +183,13 @@ Time::duration MemoryLink::patience() const {
 
 // The owner puts its answer there anew if that is the same.
 void MemoryLink::ask_again() {
-  const bool there = kind_of(stall_) == AnswerKind::kNotReady;
-  if (!there && !timeout_is_endless_ && attempts_ >= retries_) {
+  const bool rnr = kind_of(stall_) == AnswerKind::kNotReady;
+  if (!rnr && !timeout_is_endless_ && attempts_ >= retries_) {
     return withdraw(CompletionStatus::kRetryExceeded);
   }
-  ++attempts_;
+  ++(rnr ? rnr_attempts_ : attempts_);
   std::uint64_t expected = std::exchange(stall_, 0);
+  seen_answer_.store(0, std::memory_order_relaxed);
   resumes_at_ = Time::min();
   slot_->header().answer.compare_exchange_strong(expected, 0);
   slot_->ring();
@@ -196,40 +207,58 @@ void MemoryLink::withdraw(CompletionStatus status) {
 void MemoryLink::check_peer(Time now) {
   if (now - checked_at_ < kCheck) return;
   checked_at_ = now;
-  const bool closed = slot_ != nullptr && (ring_->gone() || slot_->closed_by_owner());
-  if (!closed && parts_.peer->is_there()) return;
+  if (!ring_->gone() && !slot_->closed_by_owner() && parts_.peer->is_there()) return;
   // Some messages may have been executed before it ended.
   take_answers(now);
-  if (!failed_ && !(sent_.empty() && pending_.empty())) fail(CompletionStatus::kRetryExceeded);
+  if (failed() || works_.empty()) return;
+  if (type_ != QpType::kUc) return fail(CompletionStatus::kRetryExceeded);
+  while (!works_.empty()) end_first(CompletionStatus::kSuccess);
 }
 
 // Requests
 
-MemoryLink::Advance MemoryLink::carry_out(PendingWork& request, Time now) {
-  const bool one_sided = request.work.kind != WorkKind::kSend;
+MemoryLink::Advance MemoryLink::carry_out(NearWork& request, Time now) {
+  const bool sends = request.work.kind == WorkKind::kSend;
   const bool refused = request.refusal != CompletionStatus::kSuccess;
-  if ((one_sided || refused) && !sent_.empty()) return Advance::kWaits;
+  if ((!sends || refused) && in_ring_ != 0) {
+    blocked_ = true;
+    return Advance::kWaits;
+  }
   if (refused) return fail(request.refusal), Advance::kOver;
-  return one_sided ? access(request, now) : send(request);
+  return sends ? send(request) : access(request, now);
 }
 
+// False: it has failed, or the peer is reached by packets from now on.
 bool MemoryLink::open_ring() {
   if (slot_ != nullptr) return true;
   auto slot = parts_.peer->claim();
-  if (!slot) {
-    fail(shm::means_absent(slot.error().code) ? CompletionStatus::kRetryExceeded
-                                              : CompletionStatus::kLocalOperation);
+  if (!slot && shm::means_absent(slot.error().code)) {
+    type_ == QpType::kUc ? end_first(CompletionStatus::kSuccess)
+                         : fail(CompletionStatus::kRetryExceeded);
     return false;
   }
-  slot_ = std::move(slot).value();
+  if (!slot) {  // no descriptor or no shared memory is left
+    by_packets_ = true;
+    return false;
+  }
+  use(std::move(slot).value());
+  return true;
+}
+
+void MemoryLink::use(std::unique_ptr<shm::PeerSlot> slot) {
+  slot_ = std::move(slot);
   ring_.emplace(*slot_);
   if (asleep_) slot_->header().sender_asleep.store(1);
-  return true;
 }
 
 std::uint8_t MemoryLink::flags_of(const work::Work& work) {
   return static_cast<std::uint8_t>((work.has_immediate ? kWithImmediate : 0) |
                                    (work.solicited ? kSolicitedEvent : 0));
+}
+
+MessageHead MemoryLink::head_of(const work::Work& work) const {
+  const std::uint8_t flags = type_ == QpType::kUc ? kUnreliable : 0;
+  return {destination_, parts_.qpn, work.immediate, flags, work.shared_receive};
 }
 
 void MemoryLink::publish(const MessageHead& head, shm::CellKind kind, std::size_t inline_length) {
@@ -241,247 +270,162 @@ void MemoryLink::publish(const MessageHead& head, shm::CellKind kind, std::size_
 }
 
 // A part that does not fit a cell goes to the bulk ring.
-MemoryLink::Advance MemoryLink::send(PendingWork& request) {
+MemoryLink::Advance MemoryLink::send(NearWork& request) {
   if (!open_ring()) return Advance::kOver;
   const work::Work& work = request.work;
-  MessageHead head{destination_, parts_.qpn, work.immediate, 0};
+  const MessageHead whole = head_of(work);
   do {
+    blocked_ = true;
     if (!ring_->room_for(1)) return Advance::kWaits;
     const std::uint64_t left = work.length - request.done;
     const bool fits = left <= shm::kInlineBytes;
-    const std::uint64_t part =
-        fits ? left : std::min<std::uint64_t>(left, slot_->geometry().max_eager());
+    const std::uint64_t part = std::min<std::uint64_t>(left, slot_->geometry().max_eager());
     std::byte* place = ring_->next_cell().bytes;
     if (!fits) {
-      if (!slot_->memory().back_bulk())
-        return fail(CompletionStatus::kLocalOperation), Advance::kOver;
+      if (!slot_->memory().back_bulk()) return by_packets_ = true, Advance::kOver;
       place = ring_->bulk_room(part);
       if (place == nullptr) return Advance::kWaits;
     }
+    blocked_ = false;
     if (!parts_.memory.gather(request.list(), request.done, {place, part})) {
       request.refusal = CompletionStatus::kLocalProtection;  // in its turn
       return Advance::kOver;
     }
-    head.flags = request.done == 0 ? kFirstPart : 0;
+    MessageHead head = whole;
+    if (request.done == 0) head.flags |= kFirstPart;
     if (part == left) head.flags |= kLastPart | flags_of(work);
     if (!fits) ring_->next_cell().bulk = ring_->take_bulk(part, 0);
     publish(head, fits ? shm::CellKind::kInline : shm::CellKind::kBulk, fits ? part : 0);
     request.done += part;
   } while (request.done < work.length);
-  sent_.push_back({work.cookie, ring_->position()});
-  pending_.pop_front();
+  request.end = ring_->position();
+  ++in_ring_;
   return Advance::kOver;
 }
 
 // The bytes are there; the target takes a receive for the immediate data.
-MemoryLink::Advance MemoryLink::announce_write(const PendingWork& request) {
+MemoryLink::Advance MemoryLink::announce_write(NearWork& request) {
   if (!open_ring()) return Advance::kOver;
-  if (!ring_->room_for(1)) return Advance::kWaits;
+  blocked_ = !ring_->room_for(1);
+  if (blocked_) return Advance::kWaits;
   const auto length = static_cast<std::uint32_t>(request.work.length);
   std::memcpy(ring_->next_cell().bytes, &length, sizeof length);
-  const auto flags =
-      static_cast<std::uint8_t>(kFirstPart | kLastPart | kAfterWrite | flags_of(request.work));
-  publish({destination_, parts_.qpn, request.work.immediate, flags}, shm::CellKind::kInline,
-          sizeof length);
-  sent_.push_back({request.work.cookie, ring_->position()});
-  pending_.pop_front();
+  MessageHead head = head_of(request.work);
+  head.flags |= kFirstPart | kLastPart | kAfterWrite | flags_of(request.work);
+  publish(head, shm::CellKind::kInline, sizeof length);
+  request.end = ring_->position();
+  ++in_ring_;
   return Advance::kOver;
 }
 
 // One-sided operations
 
-void MemoryLink::release() {
-  parts_.local.release();
-  parts_.peer->memory().release();
-  parts_.peer->pairs().release();
-}
-
-// Both ends of the connection end. The owner looks for itself at what it is told.
-void MemoryLink::refuse(const work::Work& work, Access need, CompletionStatus status,
-                        AccessError reason) {
-  release();
-  if (open_ring() && ring_->room_for(1)) {
-    const RefusalNote note{
-        work.address, static_cast<std::uint32_t>(work.length), work.key,
-        status == CompletionStatus::kRemoteInvalidRequest && reason == AccessError::kNone
-            ? Access::kNone
-            : need,
-        status == CompletionStatus::kRemoteOperation ? 1U : 0U};
-    std::memcpy(ring_->next_cell().bytes, &note, sizeof note);
-    publish({destination_, parts_.qpn, 0, kFirstPart | kLastPart | kAfterRefusal},
-            shm::CellKind::kInline, sizeof note);
-  }
-  if (!failed_) fail(status, static_cast<std::uint8_t>(reason));
-}
-
-// The protection domain of the target's queue pair, which stays as it is until release(); nothing
-// when this one has no right to the operation, or when no queue pair is there.
-std::optional<DomainId> MemoryLink::pin_pair(const work::Work& work, Access need, Time now) {
-  const RemoteRange entry{0, 1, RegionKey{destination_}};
-  const memory::Grant grant = parts_.peer->pairs().check_and_pin(
-      {kDomainOfQueuePairs, need, parts_.qpn}, need, {&entry, 1});
-  if (grant.ok()) {
-    const auto domain = reinterpret_cast<std::uintptr_t>(grant.segments[0].base);
-    return DomainId{static_cast<std::uint32_t>(domain)};
-  }
-  if (grant.error == AccessError::kNoRight) {
-    refuse(work, need, CompletionStatus::kRemoteInvalidRequest, AccessError::kNotServed);
-  } else if (!parts_.peer->is_there() || (!timeout_is_endless_ && attempts_ > retries_)) {
-    release();
-    fail(CompletionStatus::kRetryExceeded);
-  } else {
-    ++attempts_;
-    resumes_at_ = now + patience();
-  }
-  return std::nullopt;
-}
-
-MemoryLink::Advance MemoryLink::access(PendingWork& request, Time now) {
-  const work::Work& work = request.work;
-  const bool atomic = work.kind > WorkKind::kRead;
-  const Access need = need_of(work);
+MemoryLink::Advance MemoryLink::access(NearWork& request, Time now) {
   resumes_at_ = Time::min();
-  const std::optional<DomainId> domain = pin_pair(work, need, now);
-  if (!domain) return failed_ ? Advance::kOver : Advance::kWaits;
-  const Advance step = atomic ? change(request, *domain) : copy(request, *domain, need);
-  if (!failed_) release();
-  if (failed_ || step == Advance::kWaits || request.done < work.length) return step;
-  if (work.kind == WorkKind::kWrite && work.has_immediate) return announce_write(request);
-  end_first(CompletionStatus::kSuccess);
-  return Advance::kOver;
-}
-
-// EFAULT does not tell which side has a page that is missing.
-MemoryLink::Advance MemoryLink::copy_failed(int error, const PendingWork& request, Access need) {
-  const bool writes = request.work.kind == WorkKind::kWrite;
-  bool local_is_there = true;
-  if (error == EFAULT) {
-    const std::span<const LocalRange> granted = parts_.local.granted();
-    local_is_there = writes ? os::readable(granted) : os::writable(granted, total_length(granted));
-  }
-  release();
-  if (!local_is_there) {
-    fail(CompletionStatus::kLocalProtection);
-  } else if (error == ESRCH || error == EPERM) {
-    fail(CompletionStatus::kRetryExceeded);
-  } else {
-    refuse(request.work, need, CompletionStatus::kRemoteOperation, AccessError::kNone);
-  }
-  return Advance::kOver;
-}
-
-// At most kAtOnce bytes, and as many scatter-gather entries as can be pinned.
-MemoryLink::Advance MemoryLink::copy(PendingWork& request, DomainId domain, Access need) {
+  if (budget_ != 0 && write_together()) return Advance::kOver;
+  const NearOutcome outcome = access_.carry_out(request, budget_);
   const work::Work& work = request.work;
-  const bool writes = work.kind == WorkKind::kWrite;
-  while (request.done < work.length) {
-    if (copied_ >= kAtOnce) return Advance::kWaits;
-    work::Segment parts[kMaxSges];
-    const std::size_t count = std::min<std::size_t>(
-        slice<work::Segment>(request.list(), request.done,
-                             std::min(kAtOnce - copied_, work.length - request.done), parts),
-        memory::kHazards);
-    std::uint64_t length = 0;
-    RemoteRange local[memory::kHazards];
-    for (std::size_t i = 0; i < count; ++i) {
-      local[i] = {reinterpret_cast<std::uint64_t>(parts[i].base), parts[i].length,
-                  RegionKey{parts[i].key}};
-      length += parts[i].length;
-    }
-    const LocalRange own{parts[0].base, parts[0].length};
-    std::span<const LocalRange> here{&own, 1};
-    const bool inlined = parts[0].key == 0;
-    const auto pin_here = [&] {
-      if (inlined) return true;
-      const Access right = writes ? kLocalRead : kLocalWrite;
-      const memory::Grant grant =
-          parts_.local.check_and_pin({parts_.domain, right}, right, {local, count});
-      here = grant.segments;
-      local_error_ = grant.error;
-      return grant.ok();
-    };
-    const RemoteRange whole{work.address, work.length, RegionKey{work.key}};
-    const RemoteRange part{work.address + request.done, length, RegionKey{work.key}};
-    memory::AccessGuard& there = parts_.peer->memory();
-    const auto pin_there = [&](const RemoteRange& range) {
-      const memory::Grant grant =
-          there.check_and_pin({domain, need, destination_}, need, {&range, 1});
-      if (!grant.ok()) refuse(work, need, CompletionStatus::kRemoteAccess, grant.error);
-      return grant.ok();
-    };
-    // The remote key of a READ is checked first, the local keys of a WRITE.
-    if (!writes && request.done == 0 && !pin_there(whole)) return Advance::kOver;
-    if (!pin_here())
-      return release(),
-             fail(CompletionStatus::kLocalProtection, static_cast<std::uint8_t>(local_error_)),
-             Advance::kOver;
-    if (request.done == 0 && length != work.length && !pin_there(whole)) return Advance::kOver;
-    if (!pin_there(part)) return Advance::kOver;
-    LocalRange targets[memory::kMaxSegments + 1];
-    const std::size_t segments =
-        writes ? cut_last_line(there.granted(), targets) : there.granted().size();
-    if (!writes) std::ranges::copy(there.granted(), targets);
-    if (!parts_.peer->process().confirmed()) return copy_failed(ESRCH, request, need);
-    int error = os::copy_process_memory(
-        parts_.peer->process().pid(),
-        writes ? os::CopyDirection::kToProcess : os::CopyDirection::kFromProcess, here,
-        {targets, segments});
-    if (error == 0 && !writes && !parts_.peer->process().confirmed()) error = ESRCH;
-    if (error != 0) return copy_failed(error, request, need);
-    request.done += length;
-    copied_ += length;
+  switch (outcome.kind) {
+    case NearOutcome::Kind::kDone:
+      if (work.kind == WorkKind::kWrite && work.has_immediate) return announce_write(request);
+      end_first(CompletionStatus::kSuccess);
+      return Advance::kOver;
+    case NearOutcome::Kind::kGoesOn:
+      return Advance::kWaits;
+    case NearOutcome::Kind::kByPackets:
+      by_packets_ = true;
+      return Advance::kOver;
+    case NearOutcome::Kind::kNotThere:
+      return await_target(now);
+    case NearOutcome::Kind::kRefused:
+      refuse(work, outcome);
+      return Advance::kOver;
+    case NearOutcome::Kind::kFailed:
+      break;
   }
+  const bool lost = type_ == QpType::kUc && outcome.status == CompletionStatus::kRetryExceeded;
+  lost ? end_first(CompletionStatus::kSuccess)
+       : fail(outcome.status, static_cast<std::uint8_t>(outcome.reason));
   return Advance::kOver;
 }
 
-MemoryLink::Advance MemoryLink::change(PendingWork& request, DomainId domain) {
-  work::Work& work = request.work;
-  const bool compares = work.kind == WorkKind::kCompareSwap;
-  const Access need = Access::kRemoteAtomic;
-  std::uint64_t found = 0;
-  if (work.address % sizeof found != 0) {
-    refuse(work, need, CompletionStatus::kRemoteInvalidRequest, AccessError::kNone);
+// Small WRITEs that stand behind each other take effect together. Where one of them may not, or the
+// target is not there, each is carried out by itself.
+bool MemoryLink::write_together() {
+  NearWork* together[memory::kHazards];
+  std::size_t count = 0;
+  std::size_t entries = 0;
+  for (std::size_t i = 0; i < works_.size() && count < memory::kHazards; ++i) {
+    NearWork& each = works_[i];
+    const work::Work& work = each.work;
+    entries += each.sges.size();
+    const bool fits = work.kind == WorkKind::kWrite && !work.has_immediate && work.length != 0 &&
+                      work.length <= kSmallWrite && each.done == 0 &&
+                      each.refusal == CompletionStatus::kSuccess && entries <= memory::kHazards &&
+                      std::ranges::all_of(each.sges, [](const auto& sge) { return sge.key != 0; });
+    if (!fits || work.shared_receive != works_[0].work.shared_receive) break;
+    together[count++] = &each;
+  }
+  if (count < 2 || !access_.write_together(together, count)) return false;
+  for (; count != 0; --count) {
+    budget_ -= std::min(budget_, works_.front().work.length);
+    end_first(CompletionStatus::kSuccess);
+  }
+  return true;
+}
+
+MemoryLink::Advance MemoryLink::await_target(Time now) {
+  if (type_ == QpType::kUc) {
+    end_first(CompletionStatus::kSuccess);
     return Advance::kOver;
   }
-  memory::AccessGuard& there = parts_.peer->memory();
-  const RemoteRange range{work.address, sizeof found, RegionKey{work.key}};
-  const memory::Grant grant =
-      there.check_and_pin({domain, need, destination_}, need, {&range, 1}, sizeof found);
-  if (!grant.ok()) {
-    refuse(work, need, CompletionStatus::kRemoteAccess, grant.error);
+  if (!parts_.peer->is_there() || (!timeout_is_endless_ && attempts_ >= retries_)) {
+    fail(CompletionStatus::kRetryExceeded);
     return Advance::kOver;
   }
-  const LocalRange target = grant.segments[0];
-  const LocalRange here{&found, sizeof found};
-  shm::PeerProcess& process = parts_.peer->process();
-  int error = there.lock(0, memory::LockWait::kUsual);
-  if (error == 0) {
-    error = process.confirmed()
-                ? os::copy_process_memory(process.pid(), os::CopyDirection::kFromProcess,
-                                          {&here, 1}, {&target, 1})
-                : ESRCH;
-    std::uint64_t value = compares ? work.swap_or_add : found + work.swap_or_add;
-    const LocalRange after{&value, sizeof value};
-    if (error == 0 && value != found && (!compares || found == work.compare)) {
-      error = os::copy_process_memory(process.pid(), os::CopyDirection::kToProcess, {&after, 1},
-                                      {&target, 1});
-    }
-    there.unlock();
+  ++attempts_;
+  resumes_at_ = now + patience();
+  return Advance::kWaits;
+}
+
+// Both ends of a reliable connection end. The owner looks for itself at what it is told.
+void MemoryLink::refuse(const work::Work& work, const NearOutcome& outcome) {
+  if (type_ == QpType::kUc) {
+    parts_.stats.add_shared(Stat::kRefusedRequests);
+    return end_first(CompletionStatus::kSuccess);
   }
-  if (error != 0) return copy_failed(error == EFAULT ? EIO : error, request, need);
-  *work.original = found;
-  request.done = work.length;
-  return Advance::kOver;
+  const RefusalNote note{work.address, static_cast<std::uint32_t>(work.length), work.key,
+                         outcome.need,
+                         outcome.status == CompletionStatus::kRemoteOperation ? 1U : 0U};
+  const auto detail = static_cast<std::uint8_t>(outcome.reason);
+  if (slot_ == nullptr) {
+    if (auto slot = parts_.peer->claim()) use(std::move(slot).value());
+  }
+  if (slot_ != nullptr && ring_->room_for(1)) {
+    std::memcpy(ring_->next_cell().bytes, &note, sizeof note);
+    MessageHead head = head_of(work);
+    head.flags |= kFirstPart | kLastPart | kAfterRefusal;
+    publish(head, shm::CellKind::kInline, sizeof note);
+  }
+  fail(outcome.status, detail);
 }
 
 // The receive half
+
+work::RequestVerdict MemoryLink::begin_message(const MessageHead& head) {
+  if (type_ == QpType::kXrcReceive) {
+    const work::RequestVerdict usable = parts_.target.may_use(head.shared);
+    if (!usable.ok()) return usable;
+  }
+  return head.has(kAfterWrite) ? parts_.target.may_report_immediate()
+                               : parts_.target.message_begins();
+}
 
 std::uint16_t MemoryLink::postpones(std::uint32_t source, const MessageHead& head) {
   if (source_.value_or(source) != source) return answer_of(AnswerKind::kNotThere);
   source_ = source;
   if (!head.has(kFirstPart) || head.has(kAfterRefusal) || within_) return 0;
-  const work::RequestVerdict verdict =
-      head.has(kAfterWrite) ? parts_.target.may_report_immediate() : parts_.target.message_begins();
+  const work::RequestVerdict verdict = begin_message(head);
   begun_ = verdict.ok();
   if (begun_) return 0;
   if (verdict.kind != work::RequestVerdict::Kind::kNotReady) refused_ = true;
@@ -490,7 +434,26 @@ std::uint16_t MemoryLink::postpones(std::uint32_t source, const MessageHead& hea
 
 std::uint16_t MemoryLink::take_message(std::uint32_t source, const MessageHead& head,
                                        std::span<const std::byte> bytes) {
+  if (type_ == QpType::kUc) {
+    source_ = source_.value_or(source);
+    if (head.has(kFirstPart) && source_ == source) {
+      within_ = false;
+      begun_ = begin_message(head).ok();
+    }
+  }
   if (source_ != source) return answer_of(AnswerKind::kNotThere);
+  const std::uint16_t why = take_part(head, bytes);
+  if (why == 0) return 0;
+  if (type_ != QpType::kUc) {
+    refused_ = true;
+    return why;
+  }
+  begun_ = within_ = false;
+  if (head.has(kLastPart)) parts_.stats.add_shared(Stat::kRefusedRequests);
+  return 0;
+}
+
+std::uint16_t MemoryLink::take_part(const MessageHead& head, std::span<const std::byte> bytes) {
   work::RequestVerdict verdict = work::kInvalidRequest;
   const work::MessageEnd end{head.has(kWithImmediate), false, head.has(kSolicitedEvent),
                              head.immediate, 0};
@@ -501,7 +464,7 @@ std::uint16_t MemoryLink::take_message(std::uint32_t source, const MessageHead& 
     if (bytes.size() == sizeof length && !within_ && std::exchange(begun_, false)) {
       std::memcpy(&length, bytes.data(), sizeof length);
       parts_.target.written({0, 0, length}, end);
-      return 0;
+      verdict = {};
     }
   } else if (head.has(kFirstPart) != within_ && begun_) {
     verdict = bytes.empty() ? work::RequestVerdict{} : parts_.target.message_goes_on(bytes);
@@ -509,7 +472,6 @@ std::uint16_t MemoryLink::take_message(std::uint32_t source, const MessageHead& 
     begun_ = within_;
     if (verdict.ok() && !within_) parts_.target.message_ends(end);
   }
-  if (!verdict.ok()) refused_ = true;
   return answer_of(verdict, rnr_timer_);
 }
 

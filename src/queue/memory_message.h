@@ -2,6 +2,8 @@
 // What do queue pairs of one host say to each other in the cells of a mailbox?
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "base/types.h"
@@ -18,6 +20,8 @@ inline constexpr std::uint8_t kSolicitedEvent = 8;
 inline constexpr std::uint8_t kAfterWrite = 16;
 // No SEND either: an access of the initiator was refused. The payload is a RefusalNote.
 inline constexpr std::uint8_t kAfterRefusal = 32;
+// Of an unreliable service: it is executed or dropped, and never answered.
+inline constexpr std::uint8_t kUnreliable = 64;
 
 // The two words of a cell beside its payload (shm::Cell::tag and data).
 struct MessageHead {
@@ -25,13 +29,17 @@ struct MessageHead {
   std::uint32_t from = 0;  // QPN
   std::uint32_t immediate = 0;
   std::uint8_t flags = 0;
+  std::uint32_t shared = 0;  // the number of a shared receive queue (annex A14)
 
   bool has(std::uint8_t flag) const { return (flags & flag) != 0; }
   std::uint64_t tag() const { return std::uint64_t{to} << 32 | from; }
-  std::uint64_t data() const { return std::uint64_t{immediate} << 32 | flags; }
+  std::uint64_t data() const {
+    return std::uint64_t{immediate} << 32 | std::uint64_t{shared & 0xFF'FFFF} << 8 | flags;
+  }
   static MessageHead unpack(std::uint64_t tag, std::uint64_t data) {
     return {static_cast<std::uint32_t>(tag >> 32), static_cast<std::uint32_t>(tag),
-            static_cast<std::uint32_t>(data >> 32), static_cast<std::uint8_t>(data)};
+            static_cast<std::uint32_t>(data >> 32), static_cast<std::uint8_t>(data),
+            static_cast<std::uint32_t>(data >> 8 & 0xFF'FFFF)};
   }
 };
 
@@ -45,6 +53,14 @@ struct RefusalNote {
   std::uint32_t operational = 0;  // 1: the memory has gone
 };
 
+// What stands before the bytes of a datagram.
+struct DatagramNote {
+  std::uint32_t queue_key = 0;
+  std::uint32_t is_ipv6 = 0;
+  std::array<std::byte, 16> from{};  // IPv4: the first 4 bytes
+  std::array<std::byte, 16> to{};
+};
+
 // Why a message was not executed (shm::answer_word()): a kind, and 8 bits of detail.
 enum class AnswerKind : std::uint8_t {
   kNone = 0,
@@ -53,6 +69,7 @@ enum class AnswerKind : std::uint8_t {
   kInvalid = 3,      // it is longer than the receive, or no proper request
   kAccess = 4,       // refused; the detail says why
   kOperational = 5,  // the memory of the receive has gone
+  kByPackets = 6,    // its queue pair takes packets only
 };
 constexpr std::uint16_t answer_of(AnswerKind kind, std::uint8_t detail = 0) {
   return static_cast<std::uint16_t>(static_cast<unsigned>(kind) << 8 | detail);

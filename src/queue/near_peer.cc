@@ -43,4 +43,12 @@ Result<std::shared_ptr<NearPeer>> NearPeer::open(device::Device& device, const s
       new NearPeer(sender, address, mailbox.value(), std::move(guards[0]), std::move(guards[1])));
 }
 
+Result<NearPeer::Datagrams*> NearPeer::datagrams() {
+  if (datagrams_ != nullptr) return datagrams_.get();
+  auto slot = shm::PeerSlot::claim(datagram_sender_, address_);
+  if (!slot) return slot.error();
+  datagrams_ = std::make_unique<Datagrams>(std::move(slot).value());
+  return datagrams_.get();
+}
+
 }  // namespace weft::queue

@@ -23,6 +23,8 @@ constexpr std::uint32_t kFirstPort = 32'768;
 constexpr std::uint32_t kPorts = 32'768;
 constexpr unsigned kTries = 1000;
 constexpr unsigned kReadsAtOnce = 4;
+// Polls in which a watched client waits for nothing before it is forgotten.
+constexpr unsigned kIdleLooks = 256;
 // A program that polls looks far more often. Packets that are found after such a pause are late.
 constexpr auto kPause = std::chrono::milliseconds(1);
 // How long a process that exits tries to get the lock.
@@ -160,7 +162,7 @@ Status QpPort::open_number() {
 
 // Without one the queue pairs of the number use packets.
 std::unique_ptr<MemoryInbox> QpPort::open_inbox(std::uint16_t port) {
-  auto inbox = MemoryInbox::open(device_, port, wake_);
+  auto inbox = MemoryInbox::open({device_, *this, wake_}, port);
   if (inbox) return std::move(inbox).value();
   device_->warn_of_network(inbox.error());
   return nullptr;
@@ -234,7 +236,6 @@ void QpPort::detach(PortClient& client, const Attachment& attachment) {
   std::erase(touched_, &client);
   std::erase(active_, &client);
   std::erase(watched_, &client);
-  std::erase(messengers_, &client);
   std::ranges::replace(visited_, &client, nullptr);
   const MutexLock guard(news_lock_);
   std::erase_if(news_, [&](const News& each) { return each.client == &client; });
@@ -246,10 +247,6 @@ void QpPort::touch(PortClient& client) {
 }
 
 void QpPort::look_at(PortClient& client, Time due) {
-  if (!client.watched_ && client.watches()) {
-    client.watched_ = true;
-    watched_.push_back(&client);
-  }
   if (due == Time::max()) return;
   due_ = std::min(due_, due);
   if (std::exchange(client.active_, true)) return;
@@ -264,7 +261,7 @@ void QpPort::plan(PortClient& client, Time due) {
 void QpPort::announce(PortClient& client, Time due) {
   {
     const MutexLock guard(news_lock_);
-    news_.push_back({&client, due});
+    news_.push_back({&client, due, false});
     has_news_.store(true);
   }
   if (due >= wakes_at_.load()) return;
@@ -272,11 +269,22 @@ void QpPort::announce(PortClient& client, Time due) {
   if (sleepers_ != 0) wake_sleepers_at(due);
 }
 
+void QpPort::watch(PortClient& client) {
+  const MutexLock guard(news_lock_);
+  news_.push_back({&client, Time::max(), true});
+  has_news_.store(true);
+}
+
 void QpPort::take_news() {
   if (!has_news_.load()) return;
   const MutexLock guard(news_lock_);
   has_news_.store(false);
-  for (const News& each : news_) look_at(*each.client, each.due);
+  for (const News& each : news_) {
+    look_at(*each.client, each.due);
+    if (!each.watch) continue;
+    each.client->idle_looks_ = 0;
+    watched_.push_back(each.client);
+  }
   news_.clear();
 }
 
@@ -284,8 +292,7 @@ void QpPort::settle_touched() {
   for (std::size_t i = 0; i < touched_.size(); ++i) {
     PortClient& client = *touched_[i];
     client.touched_ = false;
-    client.settle(now_);
-    look_at(client, client.due());
+    look_at(client, client.settle(now_));
   }
   touched_.clear();
 }
@@ -297,12 +304,13 @@ void QpPort::look_at_active() {
     PortClient* const client = visited_[i];
     if (client == nullptr) continue;
     client->active_ = false;
-    if (client->due() <= now_) {
+    Time due = client->due();
+    if (due <= now_) {
       client->tick(now_);
       if (visited_[i] == nullptr) continue;  // it has detached itself
-      client->settle(now_);
+      due = client->settle(now_);
     }
-    look_at(*client, client->due());
+    look_at(*client, due);
   }
   visited_.clear();
 }
@@ -311,11 +319,8 @@ bool QpPort::time_to_look() const {
   return packet_users_ != 0 || now_ < looks_often_until_ || now_ >= looks_at_;
 }
 
-void QpPort::take_packets() {
-  const Time before = std::exchange(now_, Time::clock::now());
-  const Time polled_before = polled_at_.load(std::memory_order_relaxed);
-  polled_at_.store(now_, std::memory_order_relaxed);
-  if (!time_to_look()) return;
+unsigned QpPort::take_packets(Time before) {
+  if (!time_to_look()) return 0;
   looks_at_ = now_ + kSeldom;
   unsigned taken = 0;
   for (const auto& number : numbers_) {
@@ -323,34 +328,56 @@ void QpPort::take_packets() {
     if (now_ - before > kOften) number->attend();
     taken += number->poll(~0U, kReadsAtOnce);
   }
+  if (taken != 0) looks_often_until_ = now_ + kOftenAfterNews;
+  return taken;
+}
+
+unsigned QpPort::take_messages() {
+  unsigned taken = 0;
+  for (const auto& inbox : inboxes_) {
+    if (inbox != nullptr) taken += inbox->poll();
+  }
+  return taken;
+}
+
+void QpPort::take_arrivals() {
+  const Time before = std::exchange(now_, Time::clock::now());
+  const Time polled_before = polled_at_.load(std::memory_order_relaxed);
+  polled_at_.store(now_, std::memory_order_relaxed);
+  const unsigned taken = take_packets(before) + take_messages();
   if (taken == 0) return;
-  looks_often_until_ = now_ + kOftenAfterNews;
   taken_.fetch_add(taken, std::memory_order_relaxed);
-  if (now_ - std::max(before, polled_before) > kPause)
+  if (now_ - std::max(before, polled_before) > kPause) {
     late_.fetch_add(taken, std::memory_order_relaxed);
+  }
   if (now_ - polled_before > kOften) unpolled_.fetch_add(taken, std::memory_order_relaxed);
 }
 
-void QpPort::take_messages() {
+// Those with news are settled; after a while clients are forgotten that wait for nothing.
+void QpPort::touch_watched(bool all) {
+  for (std::size_t i = 0; i < watched_.size();) {
+    PortClient& client = *watched_[i];
+    const Glance found = client.glance();
+    if (found == Glance::kIdle && ++client.idle_looks_ >= kIdleLooks && client.ends_watch()) {
+      watched_[i] = watched_.back();
+      watched_.pop_back();
+      continue;
+    }
+    if (found != Glance::kIdle) client.idle_looks_ = 0;
+    if (found == Glance::kNews || all) touch(client);
+    ++i;
+  }
+}
+
+// Peers that end tell of it by their locks only.
+void QpPort::check_peers() {
+  checks_at_ = now_ + kCheck;
+  touch_watched(true);
+  if (now_ < checks_sources_at_) return;
+  checks_sources_at_ = now_ + kCheckSources;
   for (const auto& inbox : inboxes_) {
-    if (inbox == nullptr) continue;
-    inbox->poll(messengers_);
-    for (PortClient* const client : messengers_) touch(*client);
-    messengers_.clear();
+    if (inbox != nullptr) inbox->check_sources();
   }
-}
-
-// Those that still wait afterwards are watched again.
-void QpPort::touch_watched() {
-  for (PortClient* const client : watched_) {
-    client->watched_ = false;
-    touch(*client);
-  }
-  watched_.clear();
-}
-
-void QpPort::tell_watched(bool asleep) {
-  for (PortClient* const client : watched_) client->set_asleep(asleep);
 }
 
 void QpPort::progress() {
@@ -359,11 +386,14 @@ void QpPort::progress() {
   if (origin_.inherited()) return;
   if (!lock_.try_lock()) return;
   const MutexLock guard(lock_, std::adopt_lock);
-  take_packets();
-  take_messages();
-  touch_watched();
-  settle_touched();
+  take_arrivals();
   take_news();
+  if (now_ < checks_at_) [[likely]] {
+    touch_watched(false);
+  } else {
+    check_peers();
+  }
+  settle_touched();
   if (due_ <= now_) look_at_active();
   if (sleepers_ != 0 && due_ < wakes_at_.load()) wake_sleepers_at(due_);
 }
@@ -400,14 +430,14 @@ bool QpPort::fall_asleep() {
   }
   take_news();
   now_ = Time::clock::now();
-  // They look once more, now that they have said so.
-  tell_watched(true);
-  touch_watched();
+  // They say that they sleep, and look once more.
+  touch_watched(true);
   settle_touched();
   if (due_ <= now_) look_at_active();
-  if (!quiet || due_ <= now_) return false;
-  wakes_at_.store(due_);
-  wake_.wake_at_latest(due_ == Time::max() ? os::Timer::kNever : due_ - now_);
+  const Time due = watched_.empty() ? due_ : std::min(due_, checks_at_);
+  if (!quiet || due <= now_) return false;
+  wakes_at_.store(due);
+  wake_.wake_at_latest(due == Time::max() ? os::Timer::kNever : due - now_);
   return true;
 }
 
@@ -421,7 +451,6 @@ void QpPort::wake_up() {
   for (const auto& inbox : inboxes_) {
     if (inbox != nullptr) inbox->wake_up();
   }
-  tell_watched(false);
 }
 
 }  // namespace weft::queue

@@ -237,7 +237,8 @@ Status QueuePair::modify(const QpAttributes& attributes, std::uint32_t mask, std
   }
   if (target_ != nullptr) target_->serve(attributes_.access);
   if (entry_ && before.access != attributes_.access) {
-    if (Status ok = setup_.device->regions().replace(*entry_, entry()); !ok) return ok;
+    const bool shares = !uses_packets_;
+    if (Status ok = setup_.device->regions().replace(*entry_, entry(shares)); !ok) return ok;
   }
   if (link_ != nullptr) link_->change(attributes_);
   state_.store(to, std::memory_order_release);
@@ -263,14 +264,22 @@ Status QueuePair::begin_receiving(std::size_t most_mtu) {
                         *target,
                         port.stats(),
                         qpn(),
-                        std::min(most_mtu, wire::kMaxPathMtu)};
+                        std::min(most_mtu, wire::kMaxPathMtu),
+                        attachment_.memory};
     link_ = std::make_unique<DatagramLink>(attributes_, parts);
     target_ = std::move(target);
     return {};
   }
   target_ = std::move(target);
-  if (begin_sharing()) return {};
-  roce::PacketOutput* const output = packets.output(attributes_.address.remote.family());
+  const auto shares = begin_sharing();
+  if (!shares) return shares.error();
+  return shares.value() ? Status() : begin_packets();
+}
+
+Status QueuePair::begin_packets() {
+  QpPort& port = *setup_.port;
+  roce::PacketOutput* const output =
+      attachment_.packets->output(attributes_.address.remote.family());
   if (output == nullptr) return Error{EINVAL, "this host has no sockets of that address family"};
   const bool foreign = roce::is_foreign(attributes_.destination);
   auto path = std::make_shared<roce::Path>();
@@ -284,7 +293,7 @@ Status QueuePair::begin_receiving(std::size_t most_mtu) {
                         *memory_,
                         *target_,
                         port.stats(),
-                        setup_.port->receive_buffer(),
+                        port.receive_buffer(),
                         setup_.selective && !foreign};
   link_ = std::make_unique<PacketLink>(setup_.type, attributes_, std::move(path), parts);
   uses_packets_ = true;
@@ -405,15 +414,14 @@ Time QueuePair::posted() {
     if (replies) replied_.store(true, std::memory_order_relaxed);  // the next poll
     emit(Answers::kNo, polls, now);
   }
-  // The port does not know yet that an answer may come.
-  const bool begins_to_wait = !watched_ && link_ != nullptr && link_->watches();
-  const Time due = begins_to_wait ? Time::min() : send_due();
+  const Time due = send_due();
   return due < announced_ ? announced_ = due : Time::max();
 }
 
 // Requests first: acknowledgements are smaller, and may end a train.
 void QueuePair::emit(Answers answers, bool polls, Time now) {
   if (link_ == nullptr) return;
+  if (link_->has_near_work()) begin_watch();
   const MutexLock guard(setup_.port->transmit_lock());
   link_->emit_requests(polls, now);
   if (answers != Answers::kNo) link_->emit_answers(answers == Answers::kOfReply, now);
@@ -478,7 +486,8 @@ void QueuePair::complete_send(const SendSlot& slot, CompletionStatus status, std
   const bool takes = slot.opcode >= CompletionOpcode::kRead;  // bytes of the peer's memory
   const auto local =
       static_cast<std::uint8_t>(takes ? memory_->scatter_error() : memory_->gather_error());
-  const std::uint8_t reason = status == CompletionStatus::kLocalProtection ? local : detail;
+  const bool at_this_end = status == CompletionStatus::kLocalProtection && detail == 0;
+  const std::uint8_t reason = at_this_end ? local : detail;
   if (status != CompletionStatus::kSuccess) explain(slot, status, reason);
   const bool added = setup_.sends->push([&](device::Completion& completion) {
     completion = {};
@@ -621,14 +630,22 @@ void QueuePair::take_cnp(const roce::PacketArrival& arrival) {
 // Retries decide whether the peer is there: an ICMP error can be forged.
 void QueuePair::unreachable(const os::UdpError& /*error*/) {}
 
-void QueuePair::settle(Time now) {
+Time QueuePair::settle(Time now) {
   setup_.port->lock().assert_held();
+  Time next = Time::max();
   {
     const MutexLock guard(send_lock_);
     const bool replied = replied_.exchange(false, std::memory_order_relaxed);
-    emit(replied ? Answers::kOfReply : Answers::kOfPoll, true, now);
+    const Answers answers = replied ? Answers::kOfReply : Answers::kOfPoll;
+    emit(answers, true, now);
+    if (link_ != nullptr && link_->wants_packets()) {
+      turn_to_packets();
+      emit(answers, true, now);
+    }
+    next = next_due();
   }
   conclude();
+  return state() == QpState::kError ? Time::max() : next;
 }
 
 // Draws the conclusions from an error of either queue. With the port's lock.
@@ -694,6 +711,10 @@ void QueuePair::tick(Time now) {
 Time QueuePair::due() {
   setup_.port->lock().assert_held();
   const MutexLock guard(send_lock_);
+  return next_due();
+}
+
+Time QueuePair::next_due() {
   if (state() == QpState::kError || link_ == nullptr) return announced_ = Time::max();
   return announced_ = std::min(send_due(), link_->receive_due());
 }

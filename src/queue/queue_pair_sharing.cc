@@ -13,14 +13,16 @@
 namespace weft::queue {
 
 // How peers of this host find the queue pair (kDomainOfQueuePairs).
-memory::RegionAttributes QueuePair::entry() const {
+memory::RegionAttributes QueuePair::entry(bool shares) const {
+  const SharedReceives* const shared = setup_.shared_by_number;
   memory::RegionAttributes entry;
   entry.domain = kDomainOfQueuePairs;
   entry.access = attributes_.access;
-  entry.base = setup_.domain.v;
+  entry.base = QueueEntry{setup_.domain, shared != nullptr ? shared->group() : 0}.packed();
   entry.length = 1;
   entry.key = RegionKey{qpn()};
   entry.binding = attributes_.destination;
+  entry.disabled = !shares;
   return entry;
 }
 
@@ -32,38 +34,69 @@ void QueuePair::leave_table() {
   if (!left) warn(left.error().message);
 }
 
-// Through shared memory, if the peer can be reached so; else by packets.
-bool QueuePair::begin_sharing() {
-  const bool near = setup_.type == QpType::kRc && attachment_.memory != nullptr &&
-                    !roce::is_foreign(attributes_.destination) &&
-                    os::is_local_address(attributes_.address.remote.get());
+// True: through shared memory. A peer of this host that cannot be reached so learns that it cannot
+// reach this end, either.
+Result<bool> QueuePair::begin_sharing() {
+  const bool near = attachment_.memory != nullptr && !roce::is_foreign(attributes_.destination) &&
+                    os::is_local_address(attributes_.address.remote.get()) &&
+                    attachment_.packets->output(attributes_.address.remote.family()) != nullptr;
   if (!near) return false;
-  auto peer = attachment_.memory->peer(roce::port_of(attributes_.destination));
-  if (!peer) return false;
-  auto entered = setup_.device->regions().add(entry());
-  if (!entered) return false;
+  auto peer = [this] {
+    const MutexLock guard(setup_.port->transmit_lock());
+    return attachment_.memory->peer(roce::port_of(attributes_.destination));
+  }();
+  auto entered = setup_.device->regions().add(entry(peer.ok()));
+  if (!entered) return Error{ENOMEM, entered.error().message};
   entry_ = entered.value();
+  if (!peer) return false;
+  QpPort& port = *setup_.port;
   // One-sided operations are carried out by posts, without the port's lock.
-  memory::AccessGuard& reader = setup_.port->reader();
-  memory_.emplace(reader, reader, setup_.domain);
+  memory_.emplace(port.reader(), port.reader(), setup_.domain);
   link_ = std::make_unique<MemoryLink>(
-      attributes_, MemoryParts{std::move(peer).value(), qpn(), setup_.domain, *this, *memory_,
-                               reader, *target_});
+      setup_.type, attributes_,
+      MemoryParts{std::move(peer).value(), qpn(), setup_.domain, *this, *memory_, port.reader(),
+                  *target_, port.stats(), port.sleepers()});
   return true;
+}
+
+// The peer, or the kernel, does not let this end use shared memory any more.
+void QueuePair::turn_to_packets() {
+  if (const Status closed = setup_.device->regions().replace(*entry_, entry(false)); !closed) {
+    warn(closed.error().message);
+  }
+  const std::unique_ptr<Link> before = std::move(link_);
+  memory_.emplace(setup_.port->reader(), setup_.port->writer(), setup_.domain);
+  if (!begin_packets()) return;  // it has found sockets of this address family before
+  if (state() == QpState::kReadyToSend) link_->begin_sending(attributes_);
+  before->hand_over(*link_);
+}
+
+// Why a message does not come from the peer of this queue pair; 0: it does.
+std::uint16_t QueuePair::refuse_sender(const MessageHead& head) const {
+  const bool answers = setup_.type != QpType::kUc && setup_.type != QpType::kUd;
+  const bool expected = setup_.type == QpType::kUd || attributes_.destination == head.from;
+  if (!listens() || !expected) return answer_of(AnswerKind::kNotThere);
+  return head.has(kUnreliable) != answers ? 0 : answer_of(AnswerKind::kInvalid);
 }
 
 std::uint16_t QueuePair::postpones(std::uint32_t source, const MessageHead& head) {
   setup_.port->lock().assert_held();
-  const bool from_peer = listens() && attributes_.destination == head.from;
-  return from_peer ? link_->postpones(source, head) : answer_of(AnswerKind::kNotThere);
+  if (const std::uint16_t why = refuse_sender(head); why != 0) {
+    return head.has(kUnreliable) ? 0 : why;
+  }
+  return link_->postpones(source, head);
 }
 
+// The sender may have changed the cell since it was asked whether to take it.
 std::uint16_t QueuePair::take_message(std::uint32_t source, const MessageHead& head,
                                       std::span<const std::byte> bytes) {
   setup_.port->lock().assert_held();
-  // The sender may have changed the cell since.
-  if (!listens() || attributes_.destination != head.from) return answer_of(AnswerKind::kNotThere);
-  if (!std::exchange(communicates_, true) && state() == QpState::kReadyToReceive) {
+  if (const std::uint16_t why = refuse_sender(head); why != 0) {
+    setup_.port->stats().add(Stat::kUnknownQp);
+    return head.has(kUnreliable) ? 0 : why;
+  }
+  if (!std::exchange(communicates_, true) && setup_.type != QpType::kUd &&
+      state() == QpState::kReadyToReceive) {
     raise(QpEvent::kCommunicationEstablished);
   }
   const std::uint16_t why = link_->take_message(source, head, bytes);
@@ -72,17 +105,24 @@ std::uint16_t QueuePair::take_message(std::uint32_t source, const MessageHead& h
   return why;
 }
 
-bool QueuePair::watches() {
+Glance QueuePair::glance() {
   setup_.port->lock().assert_held();
-  const MutexLock guard(send_lock_);
-  watched_ = link_ != nullptr && link_->watches();
-  return watched_;
+  return link_ != nullptr ? link_->glance() : Glance::kIdle;
 }
 
-void QueuePair::set_asleep(bool asleep) {
+// Posts look whether it is watched with the send lock held.
+bool QueuePair::ends_watch() {
   setup_.port->lock().assert_held();
   const MutexLock guard(send_lock_);
-  if (link_ != nullptr) link_->set_asleep(asleep);
+  watched_ = glance() != Glance::kIdle;
+  return !watched_;
+}
+
+// The port has to watch before the link says whether threads sleep.
+void QueuePair::begin_watch() {
+  if (std::exchange(watched_, true)) return;
+  PortClient& client = *this;
+  setup_.port->watch(client);
 }
 
 }  // namespace weft::queue

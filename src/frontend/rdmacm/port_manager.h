@@ -62,7 +62,7 @@ class PortManager final : public queue::PortClient,
   void take(const roce::PacketArrival& arrival) override;
   void take_cnp(const roce::PacketArrival&) override {}
   void unreachable(const os::UdpError& error) override;
-  void settle(Time) override {}
+  Time settle(Time) override { return due(); }
   void tick(Time now) override;
   void finish() override {}
   Time due() override;

@@ -20,6 +20,7 @@
 #include "memory/region_table.h"
 #include "queue/address_handle.h"
 #include "queue/queue_pair.h"
+#include "queue/shared_entry.h"
 #include "shared_memory/region_memory.h"
 
 namespace weft::verbs {
@@ -121,6 +122,7 @@ struct VerbsSrq : VerbsObject<ibv_srq> {
   UseOf<VerbsCq> completions;           // the same
   std::shared_ptr<queue::QpPort> port;  // the same
   std::uint32_t srq_number = 0;
+  std::unique_ptr<queue::SharedEntry> entry;  // the same, where peers of the host share memory
   Acknowledged events;
   device::EventSource limit_reached{device::Cause::kReceiveLimit};
 };

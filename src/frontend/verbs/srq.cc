@@ -47,7 +47,12 @@ ibv_srq* create(ibv_context* context, const ibv_srq_init_attr_ex& wanted, ibv_sr
     srq->port = std::move(port).value();
     const Status driven = drive(object_of(wanted.cq), *srq->port);
     if (!driven) return null_with(errno_of(driven.error()));
-    object_of(wanted.xrcd).domain->add(*srq);
+    XrcDomain& shared = *object_of(wanted.xrcd).domain;
+    auto entry = queue::SharedEntry::add(VerbsContext::of(context).shared_core(), srq->srq_number,
+                                         srq->memory_domain, shared.group());
+    if (!entry) return null_with(ENOMEM);
+    srq->entry = std::move(entry).value();
+    shared.add(*srq);
   }
   return srq.release();
 }
@@ -58,6 +63,7 @@ int destroy(ibv_srq* srq) {
   if (const int error = check_handle(queue); error != 0) return error;
   if (queue.in_use()) return EBUSY;
   if (queue.xrc_domain && !VerbsContext::of(srq->context).inherited()) {
+    queue.entry.reset();
     queue.xrc_domain.get()->domain->remove(queue);
   }
   if (queue.port != nullptr) stop_driving(*queue.completions.get(), *queue.port);

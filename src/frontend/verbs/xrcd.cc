@@ -3,6 +3,7 @@
 #include "xrcd.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <map>
 #include <utility>
@@ -44,6 +45,12 @@ Result<std::shared_ptr<XrcDomain>> domain_of_file(int fd, int flags) {
 }
 
 }  // namespace
+
+XrcDomain::XrcDomain()
+    : number([] {
+        static std::atomic<std::uint32_t> last{0};
+        return ++last;
+      }()) {}
 
 bool XrcDomain::find(std::uint32_t wanted, queue::ReceiveEnd& end) {
   const MutexLock guard(mutex);

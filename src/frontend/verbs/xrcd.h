@@ -29,7 +29,9 @@ struct XrcTarget final : queue::QpEventSink {
 // The shared receive queues and the targets of a domain, whichever of its handles made them. Any
 // thread.
 struct XrcDomain final : queue::SharedReceives {
+  XrcDomain();
   bool find(std::uint32_t number, queue::ReceiveEnd& end) override;
+  std::uint32_t group() const override { return number; }
   void add(VerbsSrq& queue);
   // On return no target uses the queue.
   void remove(VerbsSrq& queue);
@@ -37,6 +39,7 @@ struct XrcDomain final : queue::SharedReceives {
   // The target of that QPN, or null.
   std::shared_ptr<XrcTarget> target(std::uint32_t qpn);
 
+  const std::uint32_t number;
   Mutex mutex;  // taken with the lock of a target's port held
   std::vector<VerbsSrq*> queues WEFT_GUARDED_BY(mutex);
   std::vector<std::weak_ptr<XrcTarget>> targets WEFT_GUARDED_BY(mutex);

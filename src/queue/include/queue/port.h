@@ -26,11 +26,14 @@ namespace weft::queue {
 class MemoryInbox;
 struct MessageHead;
 
+// What a look at a client finds that waits for answers of its peer in shared memory.
+enum class Glance : std::uint8_t { kNothing, kNews, kIdle };
+
 // A queue pair as its port drives it. Functions are called with the lock of the port held.
 class PortClient : public roce::PacketHandler {
  public:
-  // Sends what it has to send, and draws the conclusions from what has arrived.
-  virtual void settle(Time now) = 0;
+  // Sends what it has to send, and draws the conclusions from what has arrived. Returns due().
+  virtual Time settle(Time now) = 0;
   // Goes on where the peer has not answered for too long.
   virtual void tick(Time now) = 0;
   // The process exits: sends the answers that wait for others. Waits for no lock.
@@ -43,10 +46,10 @@ class PortClient : public roce::PacketHandler {
                                      std::span<const std::byte> /*bytes*/) {
     return 0;
   }
-  // Whether an answer of its peer may come that nothing tells of: every poll settles it then.
-  virtual bool watches() { return false; }
-  // No thread polls from now on, or one does again: answers of its peer are to wake a thread.
-  virtual void set_asleep(bool /*asleep*/) {}
+  // Of a client that is watched: kNews has it settled. Waits for no lock.
+  virtual Glance glance() { return Glance::kIdle; }
+  // It was idle for many polls: true when it is not watched any more.
+  virtual bool ends_watch() { return true; }
   // When one of these has something to do; Time::max(): when something arrives or is posted. The
   // port looks at the client then.
   virtual Time due() = 0;
@@ -58,7 +61,7 @@ class PortClient : public roce::PacketHandler {
   friend class QpPort;
   bool touched_ = false;
   bool active_ = false;
-  bool watched_ = false;
+  unsigned idle_looks_ = 0;
 };
 
 // UDP sockets of queue pairs, each number bound to the wildcard address of IPv4 and IPv6, or those
@@ -124,6 +127,11 @@ class QpPort final : public device::Engine {
   // The next poll looks at that client, whose earliest time is `due` now: threads that sleep on the
   // port learn of it. Any thread that holds none of the locks.
   void announce(PortClient& client, Time due) WEFT_EXCLUDES(lock_);
+  // Polls watch that client from now on (PortClient::glance()), until its ends_watch(). Any thread,
+  // with any of the locks: a client looks at sleepers() behind this, or is settled by threads that
+  // fall asleep.
+  void watch(PortClient& client);
+  const std::atomic<int>& sleepers() const { return sleepers_; }
   // The time of this poll.
   Time now() const WEFT_REQUIRES(lock_) { return now_; }
 
@@ -151,6 +159,8 @@ class QpPort final : public device::Engine {
   // After packets the sockets are looked at by each poll so long, and then at such intervals.
   static constexpr auto kOftenAfterNews = std::chrono::milliseconds(1);
   static constexpr auto kSeldom = std::chrono::microseconds(50);
+  static constexpr auto kCheck = std::chrono::milliseconds(100);
+  static constexpr auto kCheckSources = std::chrono::milliseconds(500);
 
   QpPort(std::shared_ptr<device::Device> device, os::WakeSet wake);
   static Result<std::shared_ptr<QpPort>> create(std::shared_ptr<device::Device> device,
@@ -159,11 +169,12 @@ class QpPort final : public device::Engine {
   Status open_number() WEFT_REQUIRES(lock_);
   Status add_number(std::vector<os::UdpSocket> sockets) WEFT_REQUIRES(lock_);
   bool time_to_look() const WEFT_REQUIRES(lock_);
-  void take_packets() WEFT_REQUIRES(lock_);
-  void take_messages() WEFT_REQUIRES(lock_);
+  unsigned take_packets(Time before) WEFT_REQUIRES(lock_);
+  unsigned take_messages() WEFT_REQUIRES(lock_);
   std::unique_ptr<MemoryInbox> open_inbox(std::uint16_t port);
-  void touch_watched() WEFT_REQUIRES(lock_);
-  void tell_watched(bool asleep) WEFT_REQUIRES(lock_);
+  void touch_watched(bool all) WEFT_REQUIRES(lock_);
+  void take_arrivals() WEFT_REQUIRES(lock_);
+  void check_peers() WEFT_REQUIRES(lock_);
   void take_news() WEFT_REQUIRES(lock_);
   void settle_touched() WEFT_REQUIRES(lock_);
   void look_at_active() WEFT_REQUIRES(lock_);
@@ -187,15 +198,16 @@ class QpPort final : public device::Engine {
   std::vector<PortClient*> touched_ WEFT_GUARDED_BY(lock_);
   std::vector<PortClient*> active_ WEFT_GUARDED_BY(lock_);
   std::vector<PortClient*> watched_ WEFT_GUARDED_BY(lock_);
-  std::vector<PortClient*> messengers_ WEFT_GUARDED_BY(lock_);  // have got messages in this poll
   std::vector<PortClient*> visited_ WEFT_GUARDED_BY(lock_);  // by this poll; null: detached since
   Time now_ WEFT_GUARDED_BY(lock_){};
   Time due_ WEFT_GUARDED_BY(lock_) = Time::max();  // of the active clients
-  int sleepers_ WEFT_GUARDED_BY(lock_) = 0;
+  std::atomic<int> sleepers_{0};  // written with the lock held
   // When the sockets are looked at (time_to_look()).
   int packet_users_ WEFT_GUARDED_BY(lock_) = 0;
   Time looks_often_until_ WEFT_GUARDED_BY(lock_){};
   Time looks_at_ WEFT_GUARDED_BY(lock_){};
+  Time checks_at_ WEFT_GUARDED_BY(lock_){};         // peers of this host, whether they live
+  Time checks_sources_at_ WEFT_GUARDED_BY(lock_){};  // and those that send
   // When the sleepers are woken; Time::min() while there are none, so that no thread wakes them.
   std::atomic<Time> wakes_at_{Time::min()};
   std::atomic<unsigned> polls_{0};
@@ -208,6 +220,7 @@ class QpPort final : public device::Engine {
   struct News {
     PortClient* client;
     Time due;
+    bool watch;
   };
   Mutex news_lock_;  // innermost
   std::vector<News> news_ WEFT_GUARDED_BY(news_lock_);

@@ -130,14 +130,14 @@ class QueuePair final : PortClient, work::WorkSink, ReceiveSink {
   void take(const roce::PacketArrival& arrival) override;
   void take_cnp(const roce::PacketArrival& arrival) override;
   void unreachable(const os::UdpError& error) override;
-  void settle(Time now) override;
+  Time settle(Time now) override;
   void tick(Time now) override;
   void finish() override;
   std::uint16_t postpones(std::uint32_t source, const MessageHead& head) override;
   std::uint16_t take_message(std::uint32_t source, const MessageHead& head,
                              std::span<const std::byte> bytes) override;
-  bool watches() override;
-  void set_asleep(bool asleep) override;
+  Glance glance() override;
+  bool ends_watch() override;
   Time due() override;
   // With the send lock.
   void ended(const work::Ended& work) override;
@@ -154,6 +154,7 @@ class QueuePair final : PortClient, work::WorkSink, ReceiveSink {
   void emit_last_answers() WEFT_REQUIRES(setup_.port->transmit_lock());
   void flush_output() WEFT_REQUIRES(setup_.port->transmit_lock());
   Time send_due() WEFT_REQUIRES(send_lock_);
+  Time next_due() WEFT_REQUIRES(send_lock_);
   void complete_send(const SendSlot& slot, work::CompletionStatus status, std::uint8_t detail,
                      std::uint32_t frees) WEFT_REQUIRES(send_lock_);
   void explain(const SendSlot& slot, work::CompletionStatus status, std::uint8_t reason)
@@ -163,8 +164,12 @@ class QueuePair final : PortClient, work::WorkSink, ReceiveSink {
   Status check(const QpAttributes& attributes, std::uint32_t mask, std::size_t most_mtu) const;
   void apply(const QpAttributes& attributes, std::uint32_t mask);
   Status begin_receiving(std::size_t most_mtu) WEFT_REQUIRES(setup_.port->lock(), send_lock_);
-  bool begin_sharing() WEFT_REQUIRES(setup_.port->lock(), send_lock_);
-  memory::RegionAttributes entry() const;
+  Status begin_packets() WEFT_REQUIRES(setup_.port->lock(), send_lock_);
+  Result<bool> begin_sharing() WEFT_REQUIRES(setup_.port->lock(), send_lock_);
+  void turn_to_packets() WEFT_REQUIRES(setup_.port->lock(), send_lock_);
+  void begin_watch() WEFT_REQUIRES(send_lock_);
+  std::uint16_t refuse_sender(const MessageHead& head) const;
+  memory::RegionAttributes entry(bool shares) const;
   void leave_table() WEFT_REQUIRES(setup_.port->lock());
   bool listens() const {
     return state() >= QpState::kReadyToReceive && state() < QpState::kError && link_ != nullptr;
@@ -193,7 +198,7 @@ class QueuePair final : PortClient, work::WorkSink, ReceiveSink {
   QpSendQueue send_queue_ WEFT_GUARDED_BY(send_lock_);
   Time announced_ WEFT_GUARDED_BY(send_lock_) =
       Time::max();  // the port looks at this queue pair at that time, or earlier
-  bool watched_ WEFT_GUARDED_BY(send_lock_) = false;  // watches() has said so to the port
+  bool watched_ WEFT_GUARDED_BY(send_lock_) = false;  // by the polls of the port
   // With the port's lock and the send lock.
   QpAttributes attributes_;
   std::unique_ptr<Link> link_;

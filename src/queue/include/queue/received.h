@@ -48,6 +48,8 @@ class SharedReceives {
   // Finds the queue of that number, whose completions `sink` gets from now on; false when there is
   // none.
   virtual bool find(std::uint32_t number, ReceiveEnd& end) = 0;
+  // The number of this set within the process, not 0.
+  virtual std::uint32_t group() const = 0;
 
  protected:
   ~SharedReceives() = default;
