@@ -51,6 +51,8 @@ constexpr std::array<NamedStat, kStats> kRows{{
     {Stat::kAnswersLimited, "cm_answers_limited"},
     {Stat::kRequestsDisplaced, "cm_requests_displaced"},
     {Stat::kRequestsHeldBack, "cm_requests_held_back"},
+    {Stat::kSharedMessages, "shm_messages"},
+    {Stat::kSharedOperations, "shm_operations"},
     {Stat::kRefusedUnknownKey, "refused_unknown_key"},
     {Stat::kRefusedBeforeStart, "refused_before_region"},
     {Stat::kRefusedPastEnd, "refused_past_region"},

@@ -45,41 +45,46 @@ class Cursor {
   std::size_t first_ = 0;
 };
 
-// The usual call; everything else goes the long way.
-bool copied_at_once(pid_t pid, CopyDirection direction, std::span<const LocalRange> local,
-                    std::span<const LocalRange> remote) {
-  if (local.size() != 1 || remote.size() != 1) return false;
-  const auto* own_list = reinterpret_cast<const iovec*>(local.data());
-  const auto* other_list = reinterpret_cast<const iovec*>(remote.data());
-  const auto copy =
-      direction == CopyDirection::kFromProcess ? ::process_vm_readv : ::process_vm_writev;
-  const ssize_t done = copy(pid, own_list, 1, other_list, 1, 0);
-  return done >= 0 && static_cast<std::size_t>(done) == local[0].length;
-}
-
 }  // namespace
 
 int copy_process_memory(pid_t pid, CopyDirection direction, std::span<const LocalRange> local,
                         std::span<const LocalRange> remote) {
-  if (copied_at_once(pid, direction, local, remote)) return 0;
   if (local.size() > kMaxCopySges || remote.size() > kMaxCopySges) return EINVAL;
   const auto copy =
       direction == CopyDirection::kFromProcess ? ::process_vm_readv : ::process_vm_writev;
+  std::size_t left = total_length(local);
+  ssize_t done = copy(pid, reinterpret_cast<const iovec*>(local.data()), local.size(),
+                      reinterpret_cast<const iovec*>(remote.data()), remote.size(), 0);
+  if (done >= 0 && static_cast<std::size_t>(done) == left) [[likely]]
+    return 0;
   Cursor own_list(local);
   Cursor other_list(remote);
-  std::size_t left = total_length(local);
   // The kernel may stop early at a page that is missing, or after 2 GiB: go on from there.
-  while (left != 0) {
-    const ssize_t done =
-        copy(pid, own_list.data(), own_list.size(), other_list.data(), other_list.size(), 0);
-    if (done < 0 && errno == EINTR) continue;
-    if (done < 0) return errno;
+  for (;;) {
+    if (done < 0 && errno != EINTR) return errno;
     if (done == 0) return EFAULT;
-    left -= static_cast<std::size_t>(done);
-    own_list.advance(static_cast<std::size_t>(done));
-    other_list.advance(static_cast<std::size_t>(done));
+    const std::size_t moved = done < 0 ? 0 : static_cast<std::size_t>(done);
+    left -= moved;
+    if (left == 0) return 0;
+    own_list.advance(moved);
+    other_list.advance(moved);
+    done = copy(pid, own_list.data(), own_list.size(), other_list.data(), other_list.size(), 0);
   }
-  return 0;
+}
+
+const char* why_no_process_memory() {
+  char from = 1;
+  char to = 0;
+  const LocalRange here{&to, 1};
+  const LocalRange there{&from, 1};
+  for (const CopyDirection direction : {CopyDirection::kFromProcess, CopyDirection::kToProcess}) {
+    const int error = copy_process_memory(process_id(), direction, {&here, 1}, {&there, 1});
+    if (error == 0) continue;
+    return direction == CopyDirection::kFromProcess
+               ? "process_vm_readv(2) is forbidden here (a seccomp profile)"
+               : "process_vm_writev(2) is forbidden here (a seccomp profile)";
+  }
+  return nullptr;
 }
 
 // Pages that msync(2) has to do nothing for, as MS_ASYNC does since Linux 2.6.19, it only looks

@@ -327,6 +327,7 @@ MemoryLink::Advance MemoryLink::access(NearWork& request, Time now) {
   const work::Work& work = request.work;
   switch (outcome.kind) {
     case NearOutcome::Kind::kDone:
+      parts_.stats.add(Stat::kSharedOperations);
       if (work.kind == WorkKind::kWrite && work.has_immediate) return announce_write(request);
       end_first(CompletionStatus::kSuccess);
       return Advance::kOver;
@@ -367,6 +368,7 @@ bool MemoryLink::write_together() {
     together[count++] = &each;
   }
   if (count < 2 || !access_.write_together(together, count)) return false;
+  parts_.stats.add(Stat::kSharedOperations, count);
   for (; count != 0; --count) {
     budget_ -= std::min(budget_, works_.front().work.length);
     end_first(CompletionStatus::kSuccess);
@@ -422,6 +424,7 @@ work::RequestVerdict MemoryLink::begin_message(const MessageHead& head) {
 }
 
 std::uint16_t MemoryLink::postpones(std::uint32_t source, const MessageHead& head) {
+  if (type_ == QpType::kUc) return 0;
   if (source_.value_or(source) != source) return answer_of(AnswerKind::kNotThere);
   source_ = source;
   if (!head.has(kFirstPart) || head.has(kAfterRefusal) || within_) return 0;

@@ -128,6 +128,52 @@ TEST(MemoryLink, LeavingRtsEndsAccessesOfThePeer) {
   EXPECT_EQ(two.seen(64), std::byte{0});
 }
 
+// A list of small WRITEs, of which one may have another key.
+void post_writes(NearCouple& two, std::size_t count, std::size_t wrong) {
+  QueuePair::Posting posting(*two.a.pair);
+  for (std::size_t i = 0; i < count; ++i) {
+    const work::Segment out[] = {two.a.part(i * 100, 60), two.a.part(i * 100 + 60, 40)};
+    QpSendRequest request;
+    request.id = i;
+    request.opcode = CompletionOpcode::kWrite;
+    request.work.kind = WorkKind::kWrite;
+    request.work.sges = {out, i % 2 + 1};
+    request.work.length = i % 2 != 0 ? 100 : 60;
+    request.work.address = two.b.address(i * 100);
+    request.work.key = i == wrong ? two.b.key() + 1 : two.b.key();
+    ASSERT_EQ(posting.post(request), 0);
+  }
+}
+
+TEST(MemoryLink, AListOfSmallWritesArrivesWhole) {
+  NearCouple two;
+  constexpr std::size_t kWrites = 21;
+  std::ranges::fill(two.a.memory, kMark);
+  post_writes(two, kWrites, kWrites);
+  for (std::size_t i = 0; i < kWrites; ++i) {
+    const std::size_t length = i % 2 != 0 ? 100 : 60;
+    for (std::size_t at = 0; at < length; ++at) ASSERT_EQ(two.seen(i * 100 + at), kMark);
+    const device::Completion sent = two.a.next_sent();
+    EXPECT_EQ(sent.status, CompletionStatus::kSuccess);
+    EXPECT_EQ(reinterpret_cast<std::uint64_t>(sent.context), i);
+  }
+}
+
+TEST(MemoryLink, ARefusedWriteOfAListEndsItThere) {
+  NearCouple two;
+  constexpr std::size_t kWrites = 12;
+  constexpr std::size_t kWrong = 5;
+  std::ranges::fill(two.a.memory, kMark);
+  post_writes(two, kWrites, kWrong);
+  for (std::size_t i = 0; i < kWrites; ++i) {
+    const CompletionStatus wanted = i < kWrong    ? CompletionStatus::kSuccess
+                                    : i == kWrong ? CompletionStatus::kRemoteAccess
+                                                  : CompletionStatus::kFlushed;
+    EXPECT_EQ(two.a.next_sent().status, wanted);
+    EXPECT_EQ(two.seen(i * 100), i < kWrong ? kMark : std::byte{0});
+  }
+}
+
 TEST(MemoryLink, RightsOfTheTargetMayChange) {
   NearCouple two;
   QpAttributes none;

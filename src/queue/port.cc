@@ -11,6 +11,7 @@
 
 #include "memory_inbox.h"
 #include "os/at_fork.h"
+#include "os/process_memory.h"
 #include "os/runtime_dir.h"
 #include "os/user_memory.h"
 #include "roce/path.h"
@@ -121,7 +122,7 @@ Result<std::shared_ptr<QpPort>> QpPort::open(std::shared_ptr<device::Device> dev
   auto created = create(std::move(device), "queue pairs");
   if (!created) return created.error();
   const std::shared_ptr<QpPort> port = std::move(created).value();
-  port->shares_ = shares && !port->device_->directory().empty();
+  port->shares_ = shares && port->can_share();
   for (auto* guard : {&port->reader_, &port->writer_}) {
     auto attached = memory::AccessGuard::attach(port->device_->regions_of_users());
     if (!attached) return attached.error();
@@ -158,6 +159,13 @@ Status QpPort::open_number() {
   if (Status ok = add_number(std::move(sockets).value()); !ok) return ok;
   inboxes_.push_back(shares_ ? open_inbox(numbers_.back()->address().port()) : nullptr);
   return {};
+}
+
+bool QpPort::can_share() const {
+  if (device_->directory().empty()) return false;
+  static const char* const why = os::why_no_process_memory();
+  if (why != nullptr) device_->warn_of_network(Error{EPERM, why});
+  return why == nullptr;
 }
 
 // Without one the queue pairs of the number use packets.

@@ -38,8 +38,10 @@ bool is_path_mtu(std::size_t bytes) {
   return bytes >= 256 && bytes <= wire::kMaxPathMtu && (bytes & (bytes - 1)) == 0;
 }
 
-std::uint64_t now_in_ns() {
-  return static_cast<std::uint64_t>(Time::clock::now().time_since_epoch().count());
+// The time of a completion. An error may come long after the poll or the post has begun.
+void* stamp(Time at, CompletionStatus status) {
+  const Time time = status == CompletionStatus::kSuccess ? at : Time::clock::now();
+  return reinterpret_cast<void*>(time.time_since_epoch().count());
 }
 
 const char* name_of(CompletionOpcode opcode) {
@@ -421,6 +423,7 @@ Time QueuePair::posted() {
 // Requests first: acknowledgements are smaller, and may end a train.
 void QueuePair::emit(Answers answers, bool polls, Time now) {
   if (link_ == nullptr) return;
+  emits_at_ = now;
   if (link_->has_near_work()) begin_watch();
   const MutexLock guard(setup_.port->transmit_lock());
   link_->emit_requests(polls, now);
@@ -496,7 +499,7 @@ void QueuePair::complete_send(const SendSlot& slot, CompletionStatus status, std
     completion.length = slot.length;
     completion.tag = tag_of(qpn(), frees);
     completion.owner = this;
-    completion.buffer = reinterpret_cast<void*>(now_in_ns());
+    completion.buffer = stamp(emits_at_, status);
     completion.status = status;
     completion.reason = reason;
   });
@@ -585,7 +588,8 @@ void QueuePair::received(const ReceiveEnding& receive, device::CompletionQueue* 
     completion.data = receive.end.immediate;
     completion.tag = tag_of(qpn(), receive.source.value_or(attributes_.destination));
     completion.owner = completions == setup_.receives ? this : nullptr;
-    completion.buffer = reinterpret_cast<void*>(now_in_ns());
+    setup_.port->lock().assert_held();
+    completion.buffer = stamp(setup_.port->now(), receive.status);
     completion.status = receive.status;
     completion.reason = static_cast<std::uint8_t>(receive.reason);
   });
@@ -612,7 +616,8 @@ void QueuePair::take(const roce::PacketArrival& arrival) {
     target_->release();
   } else {
     const MutexLock guard(send_lock_);
-    link_->take_response(arrival, setup_.port->now());
+    emits_at_ = setup_.port->now();
+    link_->take_response(arrival, emits_at_);
   }
   setup_.port->touch(*this);
 }

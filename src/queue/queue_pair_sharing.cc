@@ -17,7 +17,13 @@ memory::RegionAttributes QueuePair::entry(bool shares) const {
   const SharedReceives* const shared = setup_.shared_by_number;
   memory::RegionAttributes entry;
   entry.domain = kDomainOfQueuePairs;
-  entry.access = attributes_.access;
+  // A peer that may have no READ outstanding has no right to any (max_dest_rd_atomic).
+  const bool reads = attributes_.max_reads_of_peer != 0 || setup_.type == QpType::kUc;
+  if (reads) {
+    entry.access = attributes_.access;
+  } else if (includes(attributes_.access, Access::kRemoteWrite)) {
+    entry.access = Access::kRemoteWrite;
+  }
   entry.base = QueueEntry{setup_.domain, shared != nullptr ? shared->group() : 0}.packed();
   entry.length = 1;
   entry.key = RegionKey{qpn()};
@@ -75,8 +81,8 @@ void QueuePair::turn_to_packets() {
 std::uint16_t QueuePair::refuse_sender(const MessageHead& head) const {
   const bool answers = setup_.type != QpType::kUc && setup_.type != QpType::kUd;
   const bool expected = setup_.type == QpType::kUd || attributes_.destination == head.from;
-  if (!listens() || !expected) return answer_of(AnswerKind::kNotThere);
-  return head.has(kUnreliable) != answers ? 0 : answer_of(AnswerKind::kInvalid);
+  const bool fits = expected && head.has(kUnreliable) != answers;
+  return listens() && fits ? 0 : answer_of(AnswerKind::kNotThere);
 }
 
 std::uint16_t QueuePair::postpones(std::uint32_t source, const MessageHead& head) {
@@ -99,6 +105,7 @@ std::uint16_t QueuePair::take_message(std::uint32_t source, const MessageHead& h
       state() == QpState::kReadyToReceive) {
     raise(QpEvent::kCommunicationEstablished);
   }
+  if (head.has(kLastPart)) setup_.port->stats().add(Stat::kSharedMessages);
   const std::uint16_t why = link_->take_message(source, head, bytes);
   explain_refusal();
   target_->release();

@@ -57,13 +57,7 @@ void print_limits() {
 
 // Why this process could not reach another one's memory, or "".
 std::string why_no_memory_access() {
-  const char from = 1;
-  char to = 0;
-  const LocalRange local[] = {{&to, 1}};
-  const LocalRange remote[] = {{const_cast<char*>(&from), 1}};
-  const int error =
-      os::copy_process_memory(os::process_id(), os::CopyDirection::kFromProcess, local, remote);
-  if (error != 0) return "process_vm_readv(2) is forbidden here (a seccomp profile)";
+  if (const char* const why = os::why_no_process_memory()) return why;
   int scope = 0;
   std::ifstream("/proc/sys/kernel/yama/ptrace_scope") >> scope;
   if (scope > 1) return fmt::format("kernel.yama.ptrace_scope is {}", scope);
@@ -82,10 +76,12 @@ void print_environment_allows(const Options& options) {
   const auto port = os::UdpPort::bind(
       os::SocketAddress::of_host(AF_INET, std::array<std::uint8_t, 4>{127, 0, 0, 1}.data(), 0));
   fmt::print("  UDP sockets                {}\n", port ? "allowed" : port.error().message);
-  const bool shared = memory.empty() && problem.empty() && options.links.shm;
-  fmt::print("  libfabric peers of this host use {}\n",
-             shared ? "shared memory" : "UDP, for want of the above or as FI_WEFT_LINKS says");
-  fmt::print("  verbs peers use UDP. No memory is locked: RLIMIT_MEMLOCK does not matter\n");
+  const std::string why = !options.links.shm ? "FI_WEFT_LINKS says so"
+                          : memory.empty()  ? problem
+                                            : memory;
+  fmt::print("  peers of this host are reached {}\n",
+             why.empty() ? "through shared memory" : "by packets: " + why);
+  fmt::print("  no memory is locked: RLIMIT_MEMLOCK does not matter\n");
 }
 
 }  // namespace

@@ -70,8 +70,8 @@ def counted(process, owner, names):
 
 
 def packets_of(process):
-    """How many packets its queue pairs have sent or received; acknowledgements are not in tx_packets."""
-    return counted(process, "queue pairs", ("rx_requests", "rx_responses", "tx_packets"))
+    """How many packets, or messages through shared memory, its queue pairs have sent or received; acknowledgements are not in tx_packets."""
+    return counted(process, "queue pairs", ("rx_requests", "rx_responses", "tx_packets", "shm_messages", "shm_operations"))
 
 
 def left_on(host):

@@ -7,18 +7,11 @@
 #include "verbs/limits.h"
 
 namespace weft::verbs {
-namespace {
-
-// Queue pairs of one host use shared memory where that is the only link so far.
-bool shares(const Links& links) { return links.shm && !links.udp; }
-
-}  // namespace
-
 VerbsContext::VerbsContext(VerbsDevice& device, std::shared_ptr<device::Device> core,
                            std::unique_ptr<device::EventChannel> events, os::Event command)
     : device_(DeviceRegistry::instance.state_of(device)),
       core_(std::move(core)),
-      ports_(core_, shares(settings().options.links)),
+      ports_(core_, settings().options.links.shm),
       events_(std::move(events)),
       command_(std::move(command)),
       allocator_(read_allocator_settings(print)) {

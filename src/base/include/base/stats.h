@@ -66,6 +66,10 @@ enum class Stat : std::uint8_t {
   kAnswersLimited,
   kRequestsDisplaced,
   kRequestsHeldBack,
+  // Through shared memory: messages that queue pairs of this process received, and one-sided
+  // operations that they carried out.
+  kSharedMessages,
+  kSharedOperations,
   // Own operations of libfabric's endpoints that were refused, by reason (device/refusals.h).
   kRefusedUnknownKey,
   kRefusedBeforeStart,

@@ -23,7 +23,7 @@ namespace weft::device {
 namespace stats_format {
 
 inline constexpr std::uint64_t kMagic = 0x5441'5453'5446'4557;  // "WEFTSTAT"
-inline constexpr std::uint32_t kVersion = 6;
+inline constexpr std::uint32_t kVersion = 7;
 inline constexpr std::size_t kPage = 4096;
 inline constexpr std::size_t kNameBytes = 32;
 inline constexpr std::uint32_t kBlocks = 4096;
@@ -44,9 +44,9 @@ struct StatsBlock {
   std::atomic<std::uint32_t> used;  // 1: `owner` and `stats` are valid
   std::array<char, 60> owner;       // address and port; "process" in block 0; padded with zeros
   Stats stats;
-  std::array<std::uint8_t, 512 - 64 - sizeof(Stats)> reserved;
+  std::array<std::uint8_t, 576 - 64 - sizeof(Stats)> reserved;
 };
-static_assert(sizeof(StatsBlock) == 512);
+static_assert(sizeof(StatsBlock) == 576);
 
 }  // namespace stats_format
 

@@ -21,6 +21,10 @@ enum class CopyDirection { kFromProcess, kToProcess };
 int copy_process_memory(pid_t pid, CopyDirection direction, std::span<const LocalRange> local,
                         std::span<const LocalRange> remote);
 
+// Why this process may not read and write memory of others, for a sentence; null if it may, as far
+// as it can tell by its own memory. Filters of system calls (seccomp(2)) forbid that.
+const char* why_no_process_memory();
+
 // True when all of that memory of this process is mapped, with whatever protection. The kernel
 // looks at mappings, not at pages.
 bool is_mapped(const void* base, std::size_t length);

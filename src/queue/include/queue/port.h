@@ -171,6 +171,7 @@ class QpPort final : public device::Engine {
   bool time_to_look() const WEFT_REQUIRES(lock_);
   unsigned take_packets(Time before) WEFT_REQUIRES(lock_);
   unsigned take_messages() WEFT_REQUIRES(lock_);
+  bool can_share() const;
   std::unique_ptr<MemoryInbox> open_inbox(std::uint16_t port);
   void touch_watched(bool all) WEFT_REQUIRES(lock_);
   void take_arrivals() WEFT_REQUIRES(lock_);

@@ -198,6 +198,7 @@ class QueuePair final : PortClient, work::WorkSink, ReceiveSink {
   QpSendQueue send_queue_ WEFT_GUARDED_BY(send_lock_);
   Time announced_ WEFT_GUARDED_BY(send_lock_) =
       Time::max();  // the port looks at this queue pair at that time, or earlier
+  Time emits_at_ WEFT_GUARDED_BY(send_lock_){};       // when requests were last emitted
   bool watched_ WEFT_GUARDED_BY(send_lock_) = false;  // by the polls of the port
   // With the port's lock and the send lock.
   QpAttributes attributes_;
