@@ -50,7 +50,7 @@ struct UnevenCouple {
     return std::count(begin, begin + static_cast<std::ptrdiff_t>(length), kMark) ==
            static_cast<std::ptrdiff_t>(length);
   }
-  std::uint64_t packets() const { return a.port->stats().of(Stat::kPacketsSent); }
+  std::uint64_t packets() const { return b.port->stats().of(Stat::kRequests); }
 
   End a;
   End b;

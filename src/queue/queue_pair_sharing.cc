@@ -43,9 +43,11 @@ void QueuePair::leave_table() {
 // True: through shared memory. A peer of this host that cannot be reached so learns that it cannot
 // reach this end, either.
 Result<bool> QueuePair::begin_sharing() {
-  const bool near = attachment_.memory != nullptr && !roce::is_foreign(attributes_.destination) &&
-                    os::is_local_address(attributes_.address.remote.get()) &&
-                    attachment_.packets->output(attributes_.address.remote.family()) != nullptr;
+  const QpAddress& address = attributes_.address;
+  const bool near =
+      attachment_.memory != nullptr && !roce::is_foreign(attributes_.destination) &&
+      (address.remote == address.local || os::is_local_address(address.remote.get())) &&
+      attachment_.packets->output(address.remote.family()) != nullptr;
   if (!near) return false;
   auto peer = [this] {
     const MutexLock guard(setup_.port->transmit_lock());
