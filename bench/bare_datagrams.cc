@@ -23,6 +23,7 @@
 
 #include "failure.h"
 #include "process.h"
+#include "timed_pieces.h"
 
 namespace weft::bench {
 namespace {
@@ -98,27 +99,14 @@ std::size_t window_of(int fd, std::size_t datagram) {
   }
 }
 
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
-
 // Half a round trip, in microseconds.
 double latency(int fd, const Plan& plan) {
   std::vector<char> buffer(kLargest);
   const std::size_t length = std::min(plan.size, kLargest);
-  std::vector<double> pieces;
-  const auto end = Clock::now() + std::chrono::duration<double>(plan.seconds);
-  while (Clock::now() < end) {
-    const auto begin = Clock::now();
-    for (std::size_t i = 0; i < kPiece; ++i) {
-      send_one(fd, buffer, length);
-      receive_one(fd, buffer);
-    }
-    const std::chrono::duration<double, std::micro> taken = Clock::now() - begin;
-    pieces.push_back(taken.count() / (2 * kPiece));
-  }
-  return median(std::move(pieces));
+  return 1e6 / 2 * seconds_of_each(plan.seconds, kPiece, [&] {
+           send_one(fd, buffer, length);
+           receive_one(fd, buffer);
+         });
 }
 
 // Datagrams per second.

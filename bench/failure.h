@@ -11,6 +11,7 @@ namespace weft::bench {
 [[noreturn]] void die(std::string_view what, std::string_view why);
 
 // RESULT is what a libfabric call returned; a negative one (-FI_E...) is fatal.
+// In fabric_failure.cc, which a program without libfabric leaves out.
 void check_fabric(long result, std::string_view what);
 
 // RESULT is what a system call returned; -1 is fatal and explained by errno.

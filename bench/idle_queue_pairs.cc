@@ -7,8 +7,6 @@
 // polled, and finds nothing. Prints one line of JSON: nanoseconds of a poll.
 #include <infiniband/verbs.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -16,11 +14,10 @@
 
 #include "failure.h"
 #include "process.h"
+#include "timed_pieces.h"
 
 namespace weft::bench {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kBytes = 4096;
 constexpr unsigned kPiece = 1000;  // polls that are timed together
@@ -116,20 +113,10 @@ class QueuePairs {
   std::vector<char> memory_ = std::vector<char>(kBytes);
 };
 
-// The median of pieces, so that an interruption of the process spoils a piece only.
 double nanoseconds_of_poll(QueuePairs& pairs, double seconds) {
-  std::vector<double> pieces;
-  const auto end = Clock::now() + std::chrono::duration<double>(seconds);
-  while (Clock::now() < end) {
-    const auto begin = Clock::now();
-    for (unsigned i = 0; i < kPiece; ++i) {
-      if (pairs.poll()) die("ibv_poll_cq", "a completion without a request");
-    }
-    const std::chrono::duration<double, std::nano> taken = Clock::now() - begin;
-    pieces.push_back(taken.count() / kPiece);
-  }
-  std::ranges::sort(pieces);
-  return pieces[pieces.size() / 2];
+  return 1e9 * seconds_of_each(seconds, kPiece, [&] {
+           if (pairs.poll()) die("ibv_poll_cq", "a completion without a request");
+         });
 }
 
 }  // namespace

@@ -8,6 +8,7 @@ Prints Markdown. A run that fails or hangs is ended and shown as "failed"."""
 import argparse
 import dataclasses
 import pathlib
+import shutil
 import sys
 
 from runner import contestants, document, instructions, rounds, ways
@@ -30,12 +31,20 @@ def percentage(text):
     return number
 
 
+def executable(text):
+    found = shutil.which(text)
+    if not found:
+        raise ValueError(text)
+    return found
+
+
 def add_way(parser):
     """Options that say over what the two sides meet."""
-    parser.add_argument("--over", choices=("host", "loopback", "veth", "verbs", "threads"), default="host",
+    parser.add_argument("--over", choices=("host", "loopback", "veth", "verbs", "verbs-shm", "threads"), default="host",
                         help="host: each by its own way within this one (the default); loopback; veth: "
                         "two network namespaces that are made for it; verbs: queue pairs beside weft's connections and bare datagrams, "
-                        "over the loopback; threads: within this host, under each threading model")
+                        "over the loopback; verbs-shm: queue pairs within this host, beside bare copies and wake-ups, weft, shm and UCX; "
+                        "threads: within this host, under each threading model")
     parser.add_argument("--mtu", type=int, default=MTU, help=f"of veth (default {MTU})")
     parser.add_argument("--loss", type=percentage, default=0,
                         help="so many of a hundred of what crosses veth are lost, trains of packets whole")
@@ -57,6 +66,8 @@ def parse_arguments():
     parser.add_argument("--processes", type=int, help="that connect to each other, likewise")
     parser.add_argument("--providers", type=lambda text: text.split(","),
                         help="only these, separated by commas (UCX is one)")
+    parser.add_argument("--ucx", type=executable, metavar="PATH",
+                        help="ucx_perftest of another UCX, which is measured, too, where UCX is")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each case (default 3), as far as --budget allows")
     parser.add_argument("--seconds", type=float,
                         help=f"timed part of each run (default {contestants.SECONDS}, with --loss "
@@ -114,7 +125,7 @@ def main():
                                            contestants.environment_for_weft(options.build))
     print(text)
     if options.write_results:
-        page = "verbs.md" if run["way"] == "verbs" else "over-a-network.md" if run.get("options") else "within-a-host.md"
+        page = "verbs.md" if run["way"].startswith("verbs") else "over-a-network.md" if run.get("options") else "within-a-host.md"
         document.write_section(RESULTS / page, text, run.get("options", ""))
 
 

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # Does the runner ask for each figure as often as it should, and show what it got?
+import argparse
 import math
 import pathlib
 import tempfile
 import unittest
+import unittest.mock
 
-from runner import bounded, cases, document, perftest, rounds, tables
+from runner import bounded, cases, contestants, document, perftest, rounds, tables, ways
 from runner.cases import FULL, PLANS, Case
-from runner.targets import BARS, TARGETS
+from runner.targets import BARS, GOALS, TARGETS
 from runner.ucx import Ucx
 
 LATENCY = Case("tagged", "latency")
@@ -73,6 +75,16 @@ class RunsAreCounted(unittest.TestCase):
         results_of([MANY_PEERS, MEMORY], [good, mixed], 3)
         self.assertEqual(len(mixed.asked), 3)
 
+    def test_a_floor_leaves_no_contestant_behind(self):
+        verbs, shm, bare = Scripted("verbs", 9), Scripted("shm", 8), Scripted("bare", 1)
+        results_of([LATENCY], [verbs, shm, bare], 3)
+        self.assertEqual([len(each.asked) for each in (verbs, shm, bare)], [3, 3, 3])
+
+    def test_queue_pairs_and_floors_are_always_measured(self):
+        best, verbs, bare = Scripted("shm", 1), Scripted("verbs", 9), Scripted("bare", 9)
+        results_of([LATENCY], [best, verbs, bare], 3)
+        self.assertEqual([len(each.asked) for each in (verbs, bare)], [3, 3])
+
     def test_higher_rates_are_better(self):
         slow, fast = Scripted("udp", 1), Scripted("shm", 4)
         results_of([RATE], [slow, fast], 3)
@@ -94,6 +106,44 @@ class RunsAreCounted(unittest.TestCase):
         results = results_of([*in_table, RATE], [contestant], 1)
         self.assertEqual(contestant.asked, [*in_table[:2], RATE])
         self.assertTrue(all(result.failures["shm"] for result in results))
+
+
+class PerftestIsAskedForEachCase(unittest.TestCase):
+    def words(self, way, case):
+        """The words of the client, and whether it was bound to a core."""
+        asked = []
+        device = perftest.Perftest("build", way, 20, 0.2, (3, 5))
+        device._finish = lambda process: ""
+        with unittest.mock.patch.object(perftest, "await_listener"), \
+                unittest.mock.patch.object(bounded, "start", lambda words, environment: asked.append((words, environment))), \
+                unittest.mock.patch.object(bounded, "end"):
+            device.run(case)
+        words, environment = asked[-1]
+        return " ".join(words), environment
+
+    def test_events_and_lists(self):
+        way = ways.beside_verbs_shm()
+        self.assertRegex(self.words(way, Case("tagged", "event_latency"))[0], "ib_send_lat .* -s 8 -I 64 -e ")
+        words, _ = self.words(way, Case("rma_write", "list_rate", 64))
+        self.assertRegex(words, "ib_write_bw .* -s 64 -l 16 ")
+        self.assertEqual(int(words.split(" -n ")[1].split()[0]) % 16, 0)
+
+    def test_the_way_says_which_links_are_used(self):
+        for way, link in ((ways.beside_verbs(), "udp"), (ways.beside_verbs_shm(), "shm")):
+            self.assertEqual(self.words(way, LATENCY)[1]["FI_WEFT_LINKS"], link)
+
+    def test_a_target_that_watches_memory_is_bound_unless_packets_arrive(self):
+        for way, bound in ((ways.beside_verbs(), False), (ways.beside_verbs_shm(), True)):
+            self.assertEqual("taskset" in self.words(way, Case("rma_write", "poll_latency"))[0], bound)
+
+
+class ContestantsAreFound(unittest.TestCase):
+    def test_another_ucx_is_measured_if_it_is_named(self):
+        for path, wanted in ((None, []), ("/opt/ucx/bin/ucx_perftest", ["/opt/ucx/bin/ucx_info"])):
+            options = argparse.Namespace(providers=["other UCX"], ucx=path, time_limit=20, seconds=0.2, cores=None)
+            with unittest.mock.patch.object(contestants.Bench, "listed", return_value=set()):
+                found = contestants.find("build", options, ways.Way())
+            self.assertEqual([each.info for each in found], wanted)
 
 
 class CasesSayHowTheyAreMeasured(unittest.TestCase):
@@ -137,6 +187,11 @@ class CasesSayHowTheyAreMeasured(unittest.TestCase):
         wanted |= {target.itself_in for target in TARGETS if target.itself_in}
         self.assertLessEqual(wanted, set(FULL))
 
+    def test_the_cases_of_goals_are_measured_within_the_host(self):
+        wanted = {goal.case for goal in GOALS} | {goal.in_case for goal in GOALS if goal.in_case}
+        self.assertEqual(wanted, set(PLANS["verbs-shm"][0]))
+        self.assertLessEqual(set(PLANS["verbs-shm"][1]), wanted)
+
     def test_ucx_is_asked_only_for_what_it_can(self):
         asked = [case for case in FULL if Ucx.supports(None, case)]
         self.assertIn(LATENCY, asked)
@@ -166,6 +221,11 @@ NETWORK_RUN = {"date": "2026-01-01", "cpu": "x", "cores": 2, "kernel": "6", "lib
 
 def result_of(case, **figures):
     return rounds.Result(case, {name: [figure] for name, figure in figures.items()})
+
+
+def last_goal(*results):
+    """The last row of the table of goals."""
+    return tables.goals_table(results).splitlines()[-1]
 
 
 LATENCY_TABLE = """
@@ -210,6 +270,30 @@ class FiguresAreShown(unittest.TestCase):
                                     ["weft", "shm", "net", "tcp"])
         self.assertEqual(text.splitlines()[-1],
                          "| 8 B | 0.200 | 0.600 | 3.00 | - | 3.00 | shm |")
+
+    def test_a_floor_is_no_reference(self):
+        text = tables.figures_table([result_of(LATENCY, weft=0.3, shm=0.6, bare=0.1)], ["weft", "shm", "bare"])
+        self.assertEqual(text.splitlines()[-1], "| 8 B | 0.300 | 0.600 | 0.100 | 2.00 | shm |")
+
+    def test_a_goal_is_met_by_its_ratio_or_by_its_floor(self):
+        figures = {(1.0, 0.5): "| 1.10 (UCX) | 1.10 | 1.10 | 0.500 | 0.50 | yes |", (2.0, 1.7): "| 1.10 (UCX) | 1.10 | 0.55 | 1.70 | 0.85 | yes |",
+                   (2.0, 1.5): "| 1.10 (UCX) | 1.10 | 0.55 | 1.50 | 0.75 | no |"}
+        for (verbs, bare), wanted in figures.items():
+            with self.subTest(verbs=verbs, bare=bare):
+                self.assertTrue(last_goal(result_of(LATENCY, weft=0.1, verbs=verbs, UCX=1.1, bare=bare)).endswith(wanted))
+
+    def test_the_better_ucx_counts(self):
+        self.assertIn("| 1.00 (other UCX) |", last_goal(result_of(LATENCY, verbs=1.0, UCX=1.1, **{"other UCX": 1.0})))
+
+    def test_one_idle_queue_pair_is_the_floor_of_many(self):
+        one, many = (Case("poll", "poll", endpoint="idle", queue_pairs=count) for count in (1, 1000))
+        self.assertTrue(last_goal(result_of(one, verbs=90), result_of(many, verbs=100)).endswith("| 90.00 (verbs) | 0.83 | 0.90 | 90.00 | 0.90 | yes |"))
+
+    def test_a_goal_without_figures_is_not_judged(self):
+        self.assertTrue(last_goal(result_of(LATENCY, verbs=1.0)).endswith("| 1.00 | - | 1.10 | - | - | - | - |"))
+        failed = result_of(LATENCY, UCX=1.1, bare=0.5)
+        failed.failures["verbs"] = "as scripted"
+        self.assertTrue(last_goal(failed).endswith("| failed | 1.10 (UCX) | 1.10 | - | 0.500 | - | - |"))
 
     def test_nothing_is_no_reference(self):
         text = tables.figures_table([result_of(MEMORY, weft=4, net=0)], ["weft", "net"])

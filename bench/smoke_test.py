@@ -13,6 +13,8 @@ import sys
 import tempfile
 import unittest
 
+from runner.cases import PLANS
+
 LIMIT = 120
 ITERATIONS = 600
 REPETITIONS = 2
@@ -217,6 +219,18 @@ class EveryWayIsMeasured(Bench):
 
     def test_queue_pairs(self):
         self.assertEqual(self.run_all("--over", "verbs", contestant="verbs")["way"], "verbs")
+
+    def test_queue_pairs_within_a_host(self):
+        self.assertEqual(self.run_all("--over", "verbs-shm", "--about", "in lists", contestant="verbs")["way"], "verbs-shm")
+
+    def test_floors_of_queue_pairs_within_a_host(self):
+        cores = sorted(os.sched_getaffinity(0))
+        for case in (case for case in PLANS["verbs-shm"][0] if not case.queue_pairs):
+            with self.subTest(str(case)):
+                words = [case.operation, case.metric, str(case.size), "0.01", f"{cores[0]},{cores[-1]}"]
+                said = subprocess.run([self.build / "bin" / "weft_bare_copies", *words], capture_output=True, text=True,
+                                      timeout=LIMIT, check=True)
+                self.assertGreater(json.loads(said.stdout)["value"], 0)
 
     def test_threading_models(self):
         self.assertEqual(self.run_all("--over", "threads")["way"], "threads")

@@ -15,6 +15,7 @@ class Metric:
     smaller_is_better: bool = True
     measured_as: str = ""  # the --metric of weft_bench, if that is another word
     member: str = "value"
+    by_bench: bool = True  # weft_bench knows it
 
 
 METRICS = {
@@ -42,7 +43,9 @@ METRICS = {
                               "private_kib_per_connection"),
     "connect_shared": Metric("shared memory for each connection (KiB)", "KiB", True, "connect",
                              "shared_kib_per_connection"),
-    "poll": Metric("a poll that finds nothing (ns)", "ns"),
+    "poll": Metric("a poll that finds nothing (ns)", "ns", by_bench=False),
+    "event_latency": Metric("latency, each side sleeps until a completion event (us)", "us", by_bench=False),
+    "list_rate": Metric("rate (millions per second), posted in lists of 16", "M/s", False, by_bench=False),
     "mesh": Metric("many processes connect to each other at once, until all have their answers (ms)", "ms"),
 }
 
@@ -298,6 +301,30 @@ QUICK_VERBS = [
     *(Case("poll", "poll", endpoint="idle", queue_pairs=count) for count in (1, 100)),
 ]
 
+# Queue pairs within a host, where WRITEs stand beside RMA writes and SENDs beside tagged messages.
+VERBS_SHM = [
+    *sizes("tagged", "latency", 8),
+    *sizes("rma_write", "poll_latency", 8),
+    *sizes("rma_read", "latency", 8),
+    *sizes("fetch_add", "latency", 8),
+    *sizes("tagged", "bandwidth", 64 * KIB, MIB),
+    *sizes("rma_write", "bandwidth", 64 * KIB, MIB),
+    *sizes("rma_read", "bandwidth", 64 * KIB, MIB),
+    *sizes("tagged", "rate", 64),
+    *sizes("rma_write", "list_rate", 64),
+    *sizes("tagged", "event_latency", 8),
+    *(Case("poll", "poll", endpoint="idle", queue_pairs=count) for count in (1, 1000)),
+]
+
+QUICK_VERBS_SHM = [
+    *sizes("tagged", "latency", 8),
+    *sizes("rma_write", "poll_latency", 8),
+    *sizes("rma_read", "latency", 8),
+    *sizes("rma_write", "bandwidth", 64 * KIB),
+    *sizes("rma_write", "list_rate", 64),
+    *sizes("tagged", "event_latency", 8),
+]
+
 # What the threading models cost one thread, and what two threads with endpoints and queues of their own reach.
 MODELS = ("domain", "completion", "endpoint", "fid", "safe")
 THREADS = [
@@ -309,7 +336,7 @@ THREADS = [
 
 # By the name of the way: in full, in short.
 PLANS = {"host": (FULL, QUICK), "network": (NETWORK, QUICK_NETWORK), "losses": (LOSSES, QUICK_LOSSES), "verbs": (VERBS, QUICK_VERBS),
-         "threads": (THREADS, THREADS)}
+         "verbs-shm": (VERBS_SHM, QUICK_VERBS_SHM), "threads": (THREADS, THREADS)}
 
 
 def cases(way, quick, about=""):

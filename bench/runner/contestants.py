@@ -8,7 +8,8 @@ import shutil
 
 from . import bounded
 from .cases import METRICS
-from .perftest import BareDatagrams, Perftest
+from .perftest import BareCopies, BareDatagrams, Perftest
+from .targets import OTHER_UCX, UCX
 from .ucx import Ucx
 
 LISTING_LIMIT = 30
@@ -16,7 +17,7 @@ LISTING_LIMIT = 30
 REPETITIONS = 10  # of weft_bench, which reports their median
 SECONDS, SECONDS_WITH_LOSSES = 0.2, 1.0
 
-BESIDE = {each.name: each for each in (Perftest, BareDatagrams)}
+BESIDE = {each.name: each for each in (Perftest, BareDatagrams, BareCopies)}
 
 
 class Bench:
@@ -54,7 +55,7 @@ class Provider:
         self._environment = environment | bench.way.environment
 
     def supports(self, case):
-        return not case.queue_pairs and self.name in self._bench.listed(
+        return METRICS[case.metric].by_bench and self.name in self._bench.listed(
             case.endpoint, case.operation, case.completion, case.receive, case.threading or "domain")
 
     def run(self, case):
@@ -93,6 +94,7 @@ def find(build, options, way):
     """All contestants that can run on this WAY; only those of options.providers, if any."""
     bench = Bench(build, options, way)
     listed = bench.listed("rdm", "msg") | bench.listed("dgram", "msg")
+    ucx = {UCX: shutil.which("ucx_perftest"), OTHER_UCX: options.ucx}
     found = []
     for name in way.contestants:
         if name not in (options.providers or way.contestants):
@@ -100,8 +102,8 @@ def find(build, options, way):
         environment = environment_for_weft(build) if name == "weft" else dict(os.environ)
         if name in BESIDE:
             found.append(BESIDE[name](build, way, options.time_limit, options.seconds or SECONDS, cores_of(options)))
-        elif name == Ucx.name and shutil.which("ucx_perftest"):
-            found.append(Ucx(options.time_limit, options.seconds or SECONDS, options.cores, way))
+        elif ucx.get(name):
+            found.append(Ucx(name, ucx[name], options.time_limit, options.seconds or SECONDS, options.cores, way))
         elif name in listed:
             found.append(Provider(name, bench, environment))
     return found

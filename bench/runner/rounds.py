@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field
 
 from . import bounded
-from .targets import WEFT
+from .targets import FLOORS, VERBS, WEFT
 
 # A contestant that failed so often in the cases of one table is not asked there again: each time
 # may cost the whole time limit.
@@ -39,10 +39,10 @@ class Result:
         return (min if self.case.smaller_is_better else max)(found)
 
     def others(self):
-        return [name for name in self.values if name != WEFT]
+        return [name for name in self.values if name != WEFT and name not in FLOORS]
 
     def is_far_behind(self, name):
-        best = self.best(self.values)
+        best = self.best([other for other in self.values if other not in FLOORS])
         ratio = advantage(self.case, best[0], self.median(name)) if best else None
         return ratio is not None and ratio > FAR_BEHIND
 
@@ -75,7 +75,7 @@ class Rounds:
     def _is_worth_it(self, name, result):
         """A run gives the figures of several cases: it is left out if no case needs it."""
         runs = [other for other in self.results if other.case.run == result.case.run]
-        return name == WEFT or not all(other.is_far_behind(name) for other in runs)
+        return name in (WEFT, VERBS, *FLOORS) or not all(other.is_far_behind(name) for other in runs)
 
     def _measure(self, contestant, result):
         name, case = contestant.name, result.case

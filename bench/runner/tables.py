@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from .rounds import advantage
-from .targets import BARS, TARGETS, VERBS, VERBS_SHARE, WEFT, verdict
+from .targets import BARE, BARS, FLOOR_SHARE, GOALS, TARGETS, VERBS, VERBS_SHARE, WEFT, verdict
 
 FAILED = "failed"
 
@@ -114,3 +114,18 @@ def verbs_table(results):
             rows.append([f"{result.case.title}, {result.case.row}", cell(result, WEFT), cell(result, VERBS), ratio(share),
                          verdict(share >= VERBS_SHARE)])
     return table(["", WEFT, VERBS, "verbs better by", f"{VERBS_SHARE} reached?"], rows)
+
+
+def goals_table(results):
+    """Queue pairs within a host beside what they are to reach, and beside their floors."""
+    by_case = {result.case: result for result in results}
+    rows = []
+    for goal in (goal for goal in GOALS if goal.case in by_case):
+        result, other = by_case[goal.case], by_case.get(goal.in_case or goal.case)
+        own, best = result.median(VERBS), other.best(goal.against) if other else None
+        floor = result.median(BARE) or (best and best[0])
+        reached, share = advantage(goal.case, own, best and best[0]), advantage(goal.case, own, floor)
+        met = None if reached is None else reached >= goal.factor or share is not None and share >= FLOOR_SHARE
+        rows.append([f"{goal.text} ({goal.case.unit})", cell(result, VERBS), f"{number(best[0])} ({best[1]})" if best else "-", ratio(goal.factor),
+                     ratio(reached), number(floor), ratio(share), verdict(met)])
+    return table(["goal", VERBS, "held against", "wanted ratio", "measured ratio", "floor", "of the floor", "met?"], rows)

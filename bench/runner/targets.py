@@ -5,9 +5,16 @@ from dataclasses import dataclass
 from .cases import KIB, MIB, Case, connections, size_text
 
 WEFT, VERBS = "weft", "verbs"
+UCX, OTHER_UCX = "UCX", "other UCX"
+BARE = "bare"
+# Figures of the system alone, without a protocol: no contestant is held against them but by a goal.
+FLOORS = ("datagrams", BARE)
 
 # Queue pairs are to reach that share of what connections of libfabric do over the same sockets.
 VERBS_SHARE = 0.9
+
+# A goal of queue pairs within a host counts as met at that share of the floor of the same run, too.
+FLOOR_SHARE = 0.8
 
 # Figures that ought to be equal scatter by so much.
 AS_GOOD = 0.95
@@ -66,6 +73,38 @@ TARGETS = (
 BARS = (
     Bar("8 B tagged latency", Case("tagged", "latency", 8), 0.175),
     Bar("64 B tagged message rate", Case("tagged", "rate", 64), 15.8),
+)
+
+
+@dataclass(frozen=True)
+class Goal:
+    """Queue pairs within a host are to be FACTOR times better in CASE than the best of AGAINST is there, or in IN_CASE. The floor is the bare
+    figure of CASE; where there is none, the figure that the goal is held against."""
+
+    text: str
+    case: Case
+    factor: float
+    against: tuple = (BARE,)
+    in_case: Case = None
+
+
+def goals_of_each_size(program, operation, factor, *against):
+    return [Goal(f"{program}, {size_text(size)}", Case(operation, "bandwidth", size), factor, against) for size in (64 * KIB, MIB)]
+
+
+GOALS = (
+    Goal("ib_send_lat, 8 B", Case("tagged", "latency", 8), 1.1, (UCX, OTHER_UCX)),
+    Goal("ib_write_lat, 8 B", Case("rma_write", "poll_latency", 8), 1 / 1.25),
+    Goal("ib_read_lat, 8 B", Case("rma_read", "latency", 8), 1 / 1.3),
+    Goal("ib_atomic_lat", Case("fetch_add", "latency", 8), 1 / 1.3, (WEFT,)),
+    *goals_of_each_size("ib_send_bw", "tagged", 0.9, WEFT),
+    *goals_of_each_size("ib_write_bw", "rma_write", 0.9, BARE),
+    *goals_of_each_size("ib_read_bw", "rma_read", 0.9, BARE),
+    Goal("ib_send_bw, 64 B", Case("tagged", "rate", 64), 0.6, (WEFT,)),
+    Goal("ib_write_bw -l 16, 64 B", Case("rma_write", "list_rate", 64), 0.8),
+    Goal("ib_send_lat -e, 8 B", Case("tagged", "event_latency", 8), 1 / 1.3),
+    Goal("a poll beside 1,000 idle queue pairs", Case("poll", "poll", endpoint="idle", queue_pairs=1000), 1 / 1.2, (VERBS,),
+         Case("poll", "poll", endpoint="idle", queue_pairs=1)),
 )
 
 

@@ -25,9 +25,10 @@ MIB = 1 << 20
 class Ucx:
     """UCX between two processes: UCX_TLS=posix,cma, each pinned to a core."""
 
-    name = "UCX"
-
-    def __init__(self, time_limit, seconds, cores, way):
+    def __init__(self, name, program, time_limit, seconds, cores, way):
+        self.name = name
+        self.info = str(pathlib.Path(program).with_name("ucx_info"))
+        self._program = program
         self._time_limit = time_limit
         self._seconds = seconds
         self._way = way
@@ -43,7 +44,7 @@ class Ucx:
         """The output of one run of CASE; bounded.Failed if it gave no figure."""
         test = TESTS[case.operation, case.metric]
         iterations = self._iterations(case)
-        common = ["ucx_perftest", "-p", str(free_port()), "-t", test, "-s", str(case.size),
+        common = [self._program, "-p", str(free_port()), "-t", test, "-s", str(case.size),
                   "-n", str(iterations), "-w", str(max(iterations // 10, 2)), "-f", "-v"]
         server = bounded.start(self._way.command(*common, "-c", str(self._cores[0])),
                                self._environment)

@@ -12,10 +12,11 @@ import hosts  # noqa: E402
 
 # weft and those that move data between processes without special hardware. Where tcp and udp have no
 # reliable datagrams of their own, libfabric puts ofi_rxm and ofi_rxd above them.
-WITHIN_A_HOST = ("weft", "shm", "UCX", "net", "tcp", "sockets", "udp")
+WITHIN_A_HOST = ("weft", "shm", "UCX", "other UCX", "net", "tcp", "sockets", "udp")
 OVER_A_NETWORK = ("weft", "net", "tcp", "udp")
 # Weft's libfabric path, its queue pairs, and what both stand on.
 BESIDE_VERBS = ("weft", "verbs", "datagrams")
+BESIDE_VERBS_SHM = ("weft", "verbs", "bare", "shm", "UCX", "other UCX")
 # Those that need no thread of their own within a host.
 WITH_THREADS = ("weft", "shm")
 
@@ -35,6 +36,11 @@ class Way:
     environment: dict = field(default_factory=dict)
     prefix: tuple = ()  # what runs weft_bench
     wire: hosts.Hosts = None
+
+    @property
+    def takes_packets(self):
+        """Weft uses packets only, within a host, too."""
+        return self.environment == hosts.NETWORK_ONLY
 
     def command(self, *words):
         """WORDS, run where the client is."""
@@ -58,6 +64,11 @@ def loopback():
 def beside_verbs():
     return Way("verbs", "--over verbs", f"over the loopback, from {LOOPBACK} to itself; verbs: perftest under weft run; datagrams: bare UDP "
                "sockets", BESIDE_VERBS, ("--address", LOOPBACK), hosts.NETWORK_ONLY)
+
+
+def beside_verbs_shm():
+    return Way("verbs-shm", "--over verbs-shm", "within one host, through its memory; verbs: perftest under weft run --links shm; bare: the system "
+               "call, copy or wake-up on which a row rests", BESIDE_VERBS_SHM, environment={"FI_WEFT_LINKS": "shm"})
 
 
 def threads():
@@ -88,7 +99,8 @@ def chosen(options):
         hosts.enter()
         way = veth(options.mtu, options.loss, options.singly)
     else:
-        way = {"host": Way, "loopback": loopback, "verbs": beside_verbs, "threads": threads}[options.over]()
+        way = {"host": Way, "loopback": loopback, "verbs": beside_verbs, "verbs-shm": beside_verbs_shm,
+               "threads": threads}[options.over]()
     if options.real_time:
         check_real_time()
         way.prefix += REAL_TIME
