@@ -44,9 +44,9 @@ struct StatsBlock {
   std::atomic<std::uint32_t> used;  // 1: `owner` and `stats` are valid
   std::array<char, 60> owner;       // address and port; "process" in block 0; padded with zeros
   Stats stats;
-  std::array<std::uint8_t, 576 - 64 - sizeof(Stats)> reserved;
+  std::array<std::uint8_t, 1024 - 64 - sizeof(Stats)> reserved;
 };
-static_assert(sizeof(StatsBlock) == 576);
+static_assert(sizeof(StatsBlock) == 1024);
 
 }  // namespace stats_format
 
