@@ -8,9 +8,9 @@
 namespace weft::queue {
 namespace {
 
-// The rings towards one queue pair: with the header 48 KiB, of which the 32 KiB of the bulk ring
+// The rings towards one queue pair: with the header 40 KiB, of which the 16 KiB of the bulk ring
 // get memory with the first message that is longer than a cell.
-constexpr shm::Geometry kRings{32, 1, 32 * 1024};
+constexpr shm::Geometry kRings{128, 1, 16 * 1024};
 
 }  // namespace
 

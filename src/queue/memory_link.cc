@@ -94,7 +94,6 @@ void MemoryLink::emit_requests(bool /*polls*/, Time now) {
   heed_sleepers();
   budget_ = kAtOnce;
   blocked_ = false;
-  take_answers(now);
   if (stall_ != 0 && now >= resumes_at_) ask_again();
   while (!failed() && stall_ == 0 && now >= resumes_at_ && in_ring_ < works_.size()) {
     if (carry_out(works_[in_ring_], now) == Advance::kWaits) break;
@@ -135,6 +134,12 @@ void MemoryLink::heed_sleepers() {
 
 // A word of the owner counts only as far as it can be true.
 void MemoryLink::take_answers(Time now) {
+  if (!sends_ || failed()) return;
+  heed_sleepers();
+  read_answer(now);
+}
+
+void MemoryLink::read_answer(Time now) {
   if (slot_ == nullptr) return;
   const shm::SlotHeader& header = slot_->header();
   const std::uint64_t consumed = header.cells_consumed.load(std::memory_order_acquire);
@@ -209,7 +214,7 @@ void MemoryLink::check_peer(Time now) {
   checked_at_ = now;
   if (!ring_->gone() && !slot_->closed_by_owner() && parts_.peer->is_there()) return;
   // Some messages may have been executed before it ended.
-  take_answers(now);
+  read_answer(now);
   if (failed() || works_.empty()) return;
   if (type_ != QpType::kUc) return fail(CompletionStatus::kRetryExceeded);
   while (!works_.empty()) end_first(CompletionStatus::kSuccess);
@@ -220,9 +225,12 @@ void MemoryLink::check_peer(Time now) {
 MemoryLink::Advance MemoryLink::carry_out(NearWork& request, Time now) {
   const bool sends = request.work.kind == WorkKind::kSend;
   const bool refused = request.refusal != CompletionStatus::kSuccess;
-  if ((!sends || refused) && in_ring_ != 0) {
-    blocked_ = true;
-    return Advance::kWaits;
+  if (!sends || refused) {
+    // A post does not know yet how far the target has come.
+    if (in_ring_ != 0) read_answer(now);
+    if (failed()) return Advance::kOver;
+    blocked_ = in_ring_ != 0;
+    if (blocked_) return Advance::kWaits;
   }
   if (refused) return fail(request.refusal), Advance::kOver;
   return sends ? send(request) : access(request, now);

@@ -52,6 +52,7 @@ class MemoryLink final : public Link {
     got_packet_.store(true, std::memory_order_relaxed);
   }
   void take_response(const roce::PacketArrival& /*arrival*/, Time /*now*/) override {}
+  void take_answers(Time now) override;
   void emit_requests(bool polls, Time now) override;
   Time send_due() const override;
   void tick(Time /*now*/) override {}
@@ -76,7 +77,7 @@ class MemoryLink final : public Link {
   void heed_sleepers();
   bool open_ring();
   void use(std::unique_ptr<shm::PeerSlot> slot);
-  void take_answers(Time now);
+  void read_answer(Time now);
   void take_stall(std::uint64_t answer, Time now);
   void ask_again();
   void withdraw(work::CompletionStatus status);

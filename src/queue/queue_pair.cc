@@ -426,6 +426,7 @@ void QueuePair::emit(Answers answers, bool polls, Time now) {
   emits_at_ = now;
   if (link_->has_near_work()) begin_watch();
   const MutexLock guard(setup_.port->transmit_lock());
+  if (answers != Answers::kNo) link_->take_answers(now);
   link_->emit_requests(polls, now);
   if (answers != Answers::kNo) link_->emit_answers(answers == Answers::kOfReply, now);
   flush_output();

@@ -174,6 +174,7 @@ class QpPort final : public device::Engine {
   bool can_share() const;
   std::unique_ptr<MemoryInbox> open_inbox(std::uint16_t port);
   void touch_watched(bool all) WEFT_REQUIRES(lock_);
+  Time look_at_clock() WEFT_REQUIRES(lock_);
   void take_arrivals() WEFT_REQUIRES(lock_);
   void check_peers() WEFT_REQUIRES(lock_);
   void take_news() WEFT_REQUIRES(lock_);
@@ -201,6 +202,7 @@ class QpPort final : public device::Engine {
   std::vector<PortClient*> watched_ WEFT_GUARDED_BY(lock_);
   std::vector<PortClient*> visited_ WEFT_GUARDED_BY(lock_);  // by this poll; null: detached since
   Time now_ WEFT_GUARDED_BY(lock_){};
+  std::uint64_t clock_read_at_ WEFT_GUARDED_BY(lock_) = 0;  // in cycles
   Time due_ WEFT_GUARDED_BY(lock_) = Time::max();  // of the active clients
   std::atomic<int> sleepers_{0};  // written with the lock held
   // When the sockets are looked at (time_to_look()).
