@@ -96,36 +96,36 @@ DatagramLink::NearHost& DatagramLink::near_host(std::uint16_t number, Time now) 
   return host;
 }
 
-DatagramLink::Sent DatagramLink::send_near(const Posted& posted, Time now) {
+DatagramLink::NearSend DatagramLink::send_near(const Posted& posted, Time now) {
   const NearHost& host = near_host(posted.to.port(), now);
   const auto opened = host.peer != nullptr ? host.peer->datagrams() : Error{};
-  if (!opened) return Sent::kElsewhere;
+  if (!opened) return NearSend::kElsewhere;
   NearPeer::Datagrams& there = *opened.value();
   const std::size_t length = sizeof(DatagramNote) + posted.work.length;
   const bool fits = length <= shm::kInlineBytes;
   std::byte* place = nullptr;
   if (there.ring.room_for(1)) place = there.ring.next_cell().bytes;
   if (place != nullptr && !fits) {
-    if (!there.slot->memory().back_bulk()) return Sent::kElsewhere;
+    if (!there.slot->memory().back_bulk()) return NearSend::kElsewhere;
     place = there.ring.bulk_room(length);
   }
   if (place == nullptr) {
     there.blocked_since = std::min(there.blocked_since, now);
-    if (now - there.blocked_since < kPatience) return Sent::kNoRoom;
+    if (now - there.blocked_since < kPatience) return NearSend::kNoRoom;
     parts_.stats.add_shared(Stat::kDatagramsNoRoom);
-    return Sent::kYes;
+    return NearSend::kYes;
   }
   there.blocked_since = Time::max();
   const DatagramNote note = note_of(posted.queue_key, posted.from, posted.to);
   std::memcpy(place, &note, sizeof note);
   if (!parts_.buffers.gather({posted.sges.data(), posted.sge_count}, 0,
-                                     {place + sizeof note, posted.work.length})) {
+                             {place + sizeof note, posted.work.length})) {
     failed_ = true;
-    return Sent::kYes;
+    return NearSend::kYes;
   }
-  const auto flags = static_cast<std::uint8_t>(
-      kFirstPart | kLastPart | kUnreliable | (posted.work.has_immediate ? kWithImmediate : 0) |
-      (posted.work.solicited ? kSolicitedEvent : 0));
+  const auto flags = static_cast<std::uint8_t>(kFirstPart | kLastPart | kUnreliable |
+                                               (posted.work.has_immediate ? kWithImmediate : 0) |
+                                               (posted.work.solicited ? kSolicitedEvent : 0));
   const MessageHead head{posted.destination, parts_.qpn, posted.work.immediate, flags};
   if (!fits) there.ring.next_cell().bulk = there.ring.take_bulk(length, 0);
   link::SendRequest cell;
@@ -134,7 +134,7 @@ DatagramLink::Sent DatagramLink::send_near(const Posted& posted, Time now) {
   cell.data = head.data();
   there.ring.publish(cell, fits ? shm::CellKind::kInline : shm::CellKind::kBulk, false,
                      fits ? length : 0);
-  return Sent::kYes;
+  return NearSend::kYes;
 }
 
 // False while the socket has no room.
@@ -172,9 +172,9 @@ void DatagramLink::emit_requests(bool /*polls*/, Time now) {
       end_first(*first.refusal);
       break;
     }
-    const Sent sent = first.is_near ? send_near(first, now) : Sent::kElsewhere;
-    if (sent == Sent::kNoRoom) return;
-    if (sent == Sent::kYes) {
+    const NearSend sent = first.is_near ? send_near(first, now) : NearSend::kElsewhere;
+    if (sent == NearSend::kNoRoom) return;
+    if (sent == NearSend::kYes) {
       end_first(failed_ ? CompletionStatus::kLocalProtection : CompletionStatus::kSuccess);
     } else if (!send(first)) {
       return;
@@ -211,10 +211,9 @@ std::uint16_t DatagramLink::take_message(std::uint32_t /*source*/, const Message
   const work::MessageEnd end{head.has(kWithImmediate), false, head.has(kSolicitedEvent),
                              head.immediate, 0};
   wire::Packet packet;
-  packet.opcode =
-      wire::opcode_of(wire::Transport::kUnreliableDatagram,
-                        end.has_immediate ? wire::Operation::kSendOnlyImmediate
-                                          : wire::Operation::kSendOnly);
+  packet.opcode = wire::opcode_of(
+      wire::Transport::kUnreliableDatagram,
+      end.has_immediate ? wire::Operation::kSendOnlyImmediate : wire::Operation::kSendOnly);
   const std::size_t length = wire::header_bytes(packet) + payload.size() +
                              wire::padding_of(payload.size()) + wire::kIcrcBytes;
   const int family = note.is_ipv6 != 0 ? AF_INET6 : AF_INET;

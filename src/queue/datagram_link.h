@@ -80,12 +80,12 @@ class DatagramLink final : public Link {
     std::shared_ptr<NearPeer> peer;  // null: by packets
     Time checked_at;
   };
-  enum class Sent : std::uint8_t { kYes, kNoRoom, kElsewhere };
+  enum class NearSend : std::uint8_t { kYes, kNoRoom, kElsewhere };
 
   const roce::Path& path_for(const Posted& posted);
   bool send(const Posted& posted);
   NearHost& near_host(std::uint16_t number, Time now);
-  Sent send_near(const Posted& posted, Time now);
+  NearSend send_near(const Posted& posted, Time now);
   void end_first(work::CompletionStatus status);
 
   const DatagramParts parts_;

@@ -77,7 +77,7 @@ void MemoryLink::end_first(CompletionStatus status, std::uint8_t detail) {
   parts_.sink.ended({cookie, status, detail});
 }
 
-// What is not executed is repeated there from its beginning.
+// Work that is not executed is repeated there from its beginning.
 void MemoryLink::hand_over(Link& successor) {
   for (NearWork& each : works_) {
     QpSendRequest request;
@@ -333,23 +333,23 @@ MemoryLink::Advance MemoryLink::access(NearWork& request, Time now) {
   if (budget_ != 0 && write_together()) return Advance::kOver;
   const NearOutcome outcome = access_.carry_out(request, budget_);
   const work::Work& work = request.work;
-  switch (outcome.kind) {
-    case NearOutcome::Kind::kDone:
+  switch (outcome.how) {
+    case NearOutcome::How::kDone:
       parts_.stats.add(Stat::kSharedOperations);
       if (work.kind == WorkKind::kWrite && work.has_immediate) return announce_write(request);
       end_first(CompletionStatus::kSuccess);
       return Advance::kOver;
-    case NearOutcome::Kind::kGoesOn:
+    case NearOutcome::How::kGoesOn:
       return Advance::kWaits;
-    case NearOutcome::Kind::kByPackets:
+    case NearOutcome::How::kByPackets:
       by_packets_ = true;
       return Advance::kOver;
-    case NearOutcome::Kind::kNotThere:
+    case NearOutcome::How::kNotThere:
       return await_target(now);
-    case NearOutcome::Kind::kRefused:
+    case NearOutcome::How::kRefused:
       refuse(work, outcome);
       return Advance::kOver;
-    case NearOutcome::Kind::kFailed:
+    case NearOutcome::How::kFailed:
       break;
   }
   const bool lost = type_ == QpType::kUc && outcome.status == CompletionStatus::kRetryExceeded;

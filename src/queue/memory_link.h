@@ -118,8 +118,8 @@ class MemoryLink final : public Link {
   std::unique_ptr<shm::PeerSlot> slot_;
   std::optional<shm::RingWriter> ring_;
   boost::circular_buffer<NearWork> works_;
-  std::size_t in_ring_ = 0;  // so many of them, the oldest
-  std::uint64_t budget_ = 0;  // bytes that one-sided operations may still copy in this turn
+  std::size_t in_ring_ = 0;        // so many of them, the oldest
+  std::uint64_t budget_ = 0;       // bytes that one-sided operations may still copy in this turn
   std::uint64_t stall_ = 0;        // the answer that the first message waits for
   unsigned rnr_attempts_ = 0;      // of the first request, in vain
   unsigned attempts_ = 0;          // the same, of a target that is not there

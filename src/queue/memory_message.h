@@ -20,7 +20,7 @@ inline constexpr std::uint8_t kSolicitedEvent = 8;
 inline constexpr std::uint8_t kAfterWrite = 16;
 // No SEND either: an access of the initiator was refused. The payload is a RefusalNote.
 inline constexpr std::uint8_t kAfterRefusal = 32;
-// Of an unreliable service: it is executed or dropped, and never answered.
+// The service is unreliable: the message is executed or dropped, and never answered.
 inline constexpr std::uint8_t kUnreliable = 64;
 
 // The two words of a cell beside its payload (shm::Cell::tag and data).
@@ -53,7 +53,7 @@ struct RefusalNote {
   std::uint32_t operational = 0;  // 1: the memory has gone
 };
 
-// What stands before the bytes of a datagram.
+// Precedes the bytes of a datagram.
 struct DatagramNote {
   std::uint32_t queue_key = 0;
   std::uint32_t is_ipv6 = 0;

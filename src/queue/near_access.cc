@@ -17,7 +17,7 @@ using memory::kHazards;
 using os::CopyDirection;
 using work::CompletionStatus;
 using work::WorkKind;
-using Kind = NearOutcome::Kind;
+using How = NearOutcome::How;
 
 namespace {
 
@@ -95,21 +95,21 @@ NearOutcome NearAccess::carry_out(NearWork& request, std::uint64_t& budget) {
 NearOutcome NearAccess::pin_pair(const work::Work& work, Access need) {
   const RemoteRange entries[] = {{0, 1, RegionKey{destination_}},
                                  {0, 1, key_of_shared(work.shared_receive)}};
-  const memory::Grant grant = peer_->pairs().check_and_pin(
-      {kDomainOfQueuePairs, need, qpn_}, need, {entries, extended_ ? 2U : 1U});
+  const memory::Grant grant = peer_->pairs().check_and_pin({kDomainOfQueuePairs, need, qpn_}, need,
+                                                           {entries, extended_ ? 2U : 1U});
   if (grant.ok()) {
     const QueueEntry pair = QueueEntry::of(grant.segments[0].base);
     const QueueEntry named = QueueEntry::of(grant.segments.back().base);
     domain_there_ = named.domain;
     if (pair.group == named.group) return {};
   } else if (grant.error == AccessError::kDisabled) {
-    return {Kind::kByPackets};
+    return {How::kByPackets};
   } else if (grant.error == AccessError::kNoRight) {
-    return {Kind::kRefused, CompletionStatus::kRemoteInvalidRequest, AccessError::kNotServed, need};
+    return {How::kRefused, CompletionStatus::kRemoteInvalidRequest, AccessError::kNotServed, need};
   } else if (grant.culprit == 0) {
-    return {Kind::kNotThere};
+    return {How::kNotThere};
   }
-  return {Kind::kRefused, CompletionStatus::kRemoteInvalidRequest};
+  return {How::kRefused, CompletionStatus::kRemoteInvalidRequest};
 }
 
 NearOutcome NearAccess::pin_here(Piece& piece, bool writes) {
@@ -117,7 +117,7 @@ NearOutcome NearAccess::pin_here(Piece& piece, bool writes) {
   const Access right = writes ? kLocalRead : kLocalWrite;
   const memory::Grant grant =
       local_.check_and_pin({domain_, right}, right, {piece.keys, piece.count});
-  if (!grant.ok()) return {Kind::kFailed, CompletionStatus::kLocalProtection, grant.error};
+  if (!grant.ok()) return {How::kFailed, CompletionStatus::kLocalProtection, grant.error};
   piece.here = grant.segments;
   return {};
 }
@@ -135,14 +135,14 @@ NearOutcome NearAccess::pin_there(const NearWork& request, const Piece& piece, A
   if (request.done == 0 && piece.length != work.length) error = allowed(whole);
   if (error == AccessError::kNone) error = allowed(part);
   if (error == AccessError::kNone) return {};
-  return {Kind::kRefused, CompletionStatus::kRemoteAccess, error, need};
+  return {How::kRefused, CompletionStatus::kRemoteAccess, error, need};
 }
 
 // The remote key of a READ is checked first, the local keys of a WRITE.
 NearOutcome NearAccess::copy(NearWork& request, Access need, std::uint64_t& budget) {
   const bool writes = need == Access::kRemoteWrite;
   while (request.done < request.work.length) {
-    if (budget == 0) return {Kind::kGoesOn};
+    if (budget == 0) return {How::kGoesOn};
     Piece piece(request, budget);
     NearOutcome pinned = writes ? pin_here(piece, true) : pin_there(request, piece, need);
     if (!pinned.done()) return pinned;
@@ -178,8 +178,8 @@ bool NearAccess::write_together(NearWork* const* works, std::size_t count) {
   const memory::Grant here =
       local_.check_and_pin({domain_, kLocalRead}, kLocalRead, {keys, entries});
   if (!here.ok()) return false;
-  const memory::Grant there = peer_->memory().check_and_pin({domain_there_, kNeed, destination_},
-                                                            kNeed, {ranges, count});
+  const memory::Grant there =
+      peer_->memory().check_and_pin({domain_there_, kNeed, destination_}, kNeed, {ranges, count});
   if (!there.ok() || there.segments.size() != count) return false;
   LocalRange cut[2 * kHazards];
   std::size_t pieces = 0;
@@ -199,13 +199,13 @@ int NearAccess::move(std::span<const LocalRange> here, std::span<const LocalRang
 
 // EFAULT does not tell which side has a page that is missing.
 NearOutcome NearAccess::failure_of(int error, std::span<const LocalRange> here, Access need) {
-  if (error == ESRCH) return {Kind::kFailed, CompletionStatus::kRetryExceeded};
-  if (error == EPERM || error == ENOSYS) return {Kind::kByPackets};
+  if (error == ESRCH) return {How::kFailed, CompletionStatus::kRetryExceeded};
+  if (error == EPERM || error == ENOSYS) return {How::kByPackets};
   const bool reads_here = need == Access::kRemoteWrite;
   const bool is_here =
       error != EFAULT || (reads_here ? os::readable(here) : os::writable(here, total_length(here)));
-  if (!is_here) return {Kind::kFailed, CompletionStatus::kLocalProtection};
-  return {Kind::kRefused, CompletionStatus::kRemoteOperation, AccessError::kNone, need};
+  if (!is_here) return {How::kFailed, CompletionStatus::kLocalProtection};
+  return {How::kRefused, CompletionStatus::kRemoteOperation, AccessError::kNone, need};
 }
 
 NearOutcome NearAccess::change(NearWork& request) {
@@ -213,13 +213,13 @@ NearOutcome NearAccess::change(NearWork& request) {
   work::Work& work = request.work;
   std::uint64_t found = 0;
   if (work.address % sizeof found != 0) {
-    return {Kind::kRefused, CompletionStatus::kRemoteInvalidRequest};
+    return {How::kRefused, CompletionStatus::kRemoteInvalidRequest};
   }
   memory::AccessGuard& there = peer_->memory();
   const RemoteRange range{work.address, sizeof found, RegionKey{work.key}};
   const memory::Grant grant =
       there.check_and_pin({domain_there_, kNeed, destination_}, kNeed, {&range, 1}, sizeof found);
-  if (!grant.ok()) return {Kind::kRefused, CompletionStatus::kRemoteAccess, grant.error, kNeed};
+  if (!grant.ok()) return {How::kRefused, CompletionStatus::kRemoteAccess, grant.error, kNeed};
   const bool compares = work.kind == WorkKind::kCompareSwap;
   const LocalRange before{&found, sizeof found};
   int error = there.lock(0, memory::LockWait::kUsual);

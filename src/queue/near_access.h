@@ -18,7 +18,7 @@ namespace weft::queue {
 
 // The end of a try.
 struct NearOutcome {
-  enum class Kind : std::uint8_t {
+  enum class How : std::uint8_t {
     kDone,
     kGoesOn,     // the budget of bytes is used up
     kNotThere,   // no queue pair of the target is connected to this one, or none receives
@@ -26,12 +26,12 @@ struct NearOutcome {
     kRefused,    // by the target, for `reason`
     kFailed,     // for a reason of this end
   };
-  Kind kind = Kind::kDone;
+  How how = How::kDone;
   work::CompletionStatus status = work::CompletionStatus::kSuccess;
   memory::AccessError reason = memory::AccessError::kNone;
   Access need = Access::kNone;  // kNone: the request was invalid
 
-  bool done() const { return kind == Kind::kDone; }
+  bool done() const { return how == How::kDone; }
 };
 
 // The operations of one queue pair. With the transmit lock.

@@ -37,8 +37,7 @@ struct QueueEntry {
   std::uint64_t packed() const { return std::uint64_t{group} << 32 | domain.v; }
   static QueueEntry of(const void* base) {
     const auto packed = reinterpret_cast<std::uintptr_t>(base);
-    return {DomainId{static_cast<std::uint32_t>(packed)},
-            static_cast<std::uint32_t>(packed >> 32)};
+    return {DomainId{static_cast<std::uint32_t>(packed)}, static_cast<std::uint32_t>(packed >> 32)};
   }
 };
 

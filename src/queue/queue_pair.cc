@@ -44,25 +44,6 @@ void* stamp(Time at, CompletionStatus status) {
   return reinterpret_cast<void*>(time.time_since_epoch().count());
 }
 
-const char* name_of(CompletionOpcode opcode) {
-  switch (opcode) {
-    case CompletionOpcode::kWrite:
-      return "RDMA WRITE";
-    case CompletionOpcode::kRead:
-      return "RDMA READ";
-    case CompletionOpcode::kCompareSwap:
-      return "CMP_SWAP";
-    case CompletionOpcode::kFetchAdd:
-      return "FETCH_ADD";
-    case CompletionOpcode::kReceive:
-    case CompletionOpcode::kReceiveWrite:
-      return "receive";
-    case CompletionOpcode::kSend:
-      break;
-  }
-  return "SEND";
-}
-
 bool is_atomic(const work::Work& work) {
   return work.kind == WorkKind::kCompareSwap || work.kind == WorkKind::kFetchAdd;
 }
@@ -278,31 +259,6 @@ Status QueuePair::begin_receiving(std::size_t most_mtu) {
   return shares.value() ? Status() : begin_packets();
 }
 
-Status QueuePair::begin_packets() {
-  QpPort& port = *setup_.port;
-  roce::PacketOutput* const output =
-      attachment_.packets->output(attributes_.address.remote.family());
-  if (output == nullptr) return Error{EINVAL, "this host has no sockets of that address family"};
-  const bool foreign = roce::is_foreign(attributes_.destination);
-  auto path = std::make_shared<roce::Path>();
-  path->from = attributes_.address.local;
-  path->from.set_port(roce::port_of(qpn()));
-  path->to = attributes_.address.remote;
-  path->to.set_port(foreign ? wire::kUdpPort : roce::port_of(attributes_.destination));
-  path->route = roce::route_between(path->from, path->to);
-  const LinkParts parts{*output,
-                        *this,
-                        *memory_,
-                        *target_,
-                        port.stats(),
-                        port.receive_buffer(),
-                        setup_.selective && !foreign};
-  link_ = std::make_unique<PacketLink>(setup_.type, attributes_, std::move(path), parts);
-  uses_packets_ = true;
-  port.count_packet_users(1);
-  return {};
-}
-
 // The queues are emptied without completions, and those of this queue pair leave their queues (IBTA
 // 10.3.1).
 void QueuePair::reset() {
@@ -499,45 +455,13 @@ void QueuePair::complete_send(const SendSlot& slot, CompletionStatus status, std
     completion.flags = flags_of(slot.opcode);
     completion.length = slot.length;
     completion.tag = tag_of(qpn(), frees);
+    send_lock_.assert_held();
     completion.owner = this;
     completion.buffer = stamp(emits_at_, status);
     completion.status = status;
     completion.reason = reason;
   });
   if (!added) overran_ = send_failed_ = true;
-}
-
-std::string QueuePair::name_of_peer() const {
-  return fmt::format("QP {:#x} of {}", attributes_.destination, attributes_.address.remote.host());
-}
-
-// The sentences for the user (RefusalLog). With the send lock held.
-void QueuePair::explain(const SendSlot& slot, CompletionStatus status, std::uint8_t reason) {
-  const char* const why = reason != 0 ? memory::describe(static_cast<memory::AccessError>(reason))
-                                      : "the peer gives no reason";
-  const bool by_rule = status == CompletionStatus::kRemoteInvalidRequest && reason != 0;
-  if (status == CompletionStatus::kRemoteAccess || by_rule) {
-    setup_.refusals->own([&] {
-      return fmt::format("QP {:#x}: {} of {} bytes at {:#x} with rkey {:#x} was refused by {}: {}",
-                         qpn(), name_of(slot.opcode), slot.length, slot.address, slot.key,
-                         name_of_peer(), why);
-    });
-  } else if (status == CompletionStatus::kLocalProtection) {
-    setup_.refusals->own([&] {
-      return fmt::format("QP {:#x}: {} of {} bytes (wr_id {:#x}) may not use its buffer: {}", qpn(),
-                         name_of(slot.opcode), slot.length, slot.id,
-                         reason != 0 ? why : "its memory is not mapped");
-    });
-  }
-}
-
-// The same about a request of the peer. With the port's lock held.
-void QueuePair::explain_refusal() {
-  if (!target_->take_refusal()) return;
-  setup_.refusals->of_peer([this, &target = *target_] {
-    return fmt::format("QP {:#x} refused a request of {}: {}", qpn(), name_of_peer(),
-                       target.explanation());
-  });
 }
 
 void QueuePair::polled(const device::Completion& completion) {

@@ -77,8 +77,8 @@ void print_environment_allows(const Options& options) {
       os::SocketAddress::of_host(AF_INET, std::array<std::uint8_t, 4>{127, 0, 0, 1}.data(), 0));
   fmt::print("  UDP sockets                {}\n", port ? "allowed" : port.error().message);
   const std::string why = !options.links.shm ? "FI_WEFT_LINKS says so"
-                          : memory.empty()  ? problem
-                                            : memory;
+                          : memory.empty()   ? problem
+                                             : memory;
   fmt::print("  peers of this host are reached {}\n",
              why.empty() ? "through shared memory" : "by packets: " + why);
   fmt::print("  no memory is locked: RLIMIT_MEMLOCK does not matter\n");

@@ -26,7 +26,7 @@ namespace weft::queue {
 class MemoryInbox;
 struct MessageHead;
 
-// What a look at a client finds that waits for answers of its peer in shared memory.
+// The finding of a look at a client that may wait for answers of its peer in shared memory.
 enum class Glance : std::uint8_t { kNothing, kNews, kIdle };
 
 // A queue pair as its port drives it. Functions are called with the lock of the port held.
@@ -46,7 +46,7 @@ class PortClient : public roce::PacketHandler {
                                      std::span<const std::byte> /*bytes*/) {
     return 0;
   }
-  // Of a client that is watched: kNews has it settled. Waits for no lock.
+  // A look at a client that is watched: kNews has it settled. Waits for no lock.
   virtual Glance glance() { return Glance::kIdle; }
   // It was idle for many polls: true when it is not watched any more.
   virtual bool ends_watch() { return true; }
@@ -203,13 +203,13 @@ class QpPort final : public device::Engine {
   std::vector<PortClient*> visited_ WEFT_GUARDED_BY(lock_);  // by this poll; null: detached since
   Time now_ WEFT_GUARDED_BY(lock_){};
   std::uint64_t clock_read_at_ WEFT_GUARDED_BY(lock_) = 0;  // in cycles
-  Time due_ WEFT_GUARDED_BY(lock_) = Time::max();  // of the active clients
-  std::atomic<int> sleepers_{0};  // written with the lock held
+  Time due_ WEFT_GUARDED_BY(lock_) = Time::max();           // of the active clients
+  std::atomic<int> sleepers_{0};                            // written with the lock held
   // When the sockets are looked at (time_to_look()).
   int packet_users_ WEFT_GUARDED_BY(lock_) = 0;
   Time looks_often_until_ WEFT_GUARDED_BY(lock_){};
   Time looks_at_ WEFT_GUARDED_BY(lock_){};
-  Time checks_at_ WEFT_GUARDED_BY(lock_){};         // peers of this host, whether they live
+  Time checks_at_ WEFT_GUARDED_BY(lock_){};          // peers of this host, whether they live
   Time checks_sources_at_ WEFT_GUARDED_BY(lock_){};  // and those that send
   // When the sleepers are woken; Time::min() while there are none, so that no thread wakes them.
   std::atomic<Time> wakes_at_{Time::min()};

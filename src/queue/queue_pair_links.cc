@@ -1,16 +1,41 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How does a queue pair meet those of its host in shared memory?
+// By packets or through shared memory: how does a queue pair reach its peer?
 #include <utility>
 
 #include "base/warning.h"
 #include "memory_inbox.h"
 #include "memory_link.h"
 #include "os/interfaces.h"
+#include "packet_link.h"
 #include "queue/queue_pair.h"
 #include "roce/route.h"
 #include "target.h"
 
 namespace weft::queue {
+
+Status QueuePair::begin_packets() {
+  roce::PacketOutput* const output =
+      attachment_.packets->output(attributes_.address.remote.family());
+  if (output == nullptr) return Error{EINVAL, "this host has no sockets of that address family"};
+  const bool foreign = roce::is_foreign(attributes_.destination);
+  auto path = std::make_shared<roce::Path>();
+  path->from = attributes_.address.local;
+  path->from.set_port(roce::port_of(qpn()));
+  path->to = attributes_.address.remote;
+  path->to.set_port(foreign ? wire::kUdpPort : roce::port_of(attributes_.destination));
+  path->route = roce::route_between(path->from, path->to);
+  const LinkParts parts{*output,
+                        *this,
+                        *memory_,
+                        *target_,
+                        setup_.port->stats(),
+                        setup_.port->receive_buffer(),
+                        setup_.selective && !foreign};
+  link_ = std::make_unique<PacketLink>(setup_.type, attributes_, std::move(path), parts);
+  uses_packets_ = true;
+  setup_.port->count_packet_users(1);
+  return {};
+}
 
 // How peers of this host find the queue pair (kDomainOfQueuePairs).
 memory::RegionAttributes QueuePair::entry(bool shares) const {
