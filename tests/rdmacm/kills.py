@@ -35,14 +35,14 @@ def hears(process):
 
 
 class Lane:
-    """Kills on one or two hosts, one after the other."""
+    """Kills on one or two hosts, one after the other, over these links."""
 
-    def __init__(self, build, count, seed):
+    def __init__(self, build, count, links, seed):
         wire = hosts.Hosts(count, 9000)
         self._places = list(wire)
-        self._where = "between hosts" if count > 1 else "within a host"
-        self._programs = Programs(build, (wire[0], wire[count - 1]))
-        self._random = random.Random(f"{seed} {count}")
+        self._where = f"{'between hosts' if count > 1 else 'within a host'} ({links})"
+        self._programs = Programs(build, (wire[0], wire[count - 1]), FI_WEFT_LINKS=links)
+        self._random = random.Random(f"{seed} {count} {links}")
         self._notices = {}  # by side and moment: how often survivors had which
         self._longest = {}  # seconds that one of them took
 

@@ -50,10 +50,10 @@ class Listener:
 
 
 class Programs:
-    """Both sides of rdma_cm programs, with the server at one address of its host."""
+    """Both sides of rdma_cm programs, with the server at one address of its host, and with these variables of the environment."""
 
-    def __init__(self, build, places=(sides.ThisHost, sides.ThisHost), family="ipv4"):
-        self._programs = sides.Programs(build, places)
+    def __init__(self, build, places=(sides.ThisHost, sides.ThisHost), family="ipv4", **variables):
+        self._programs = sides.Programs(build, places, **variables)
         self._address, self._own = (getattr(place, family) for place in places)
 
     def _words(self, line, port):

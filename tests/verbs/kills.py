@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # Does one side of a verbs program end rightly when the other one is killed, and is nothing left behind?
-"""Kills (SIGKILL) one side of a program once so many packets have passed there. A survivor with work outstanding ends with the
-status of exhausted retries, or with flushed work. One that only waits for a message sends nothing more, as on hardware, and is
-ended. Afterwards the program runs undisturbed, and neither a socket nor a file of a runtime directory is left."""
+"""Kills (SIGKILL) one side of a program once both have counted so many packets, messages and one-sided operations. A survivor with work
+outstanding ends with the status of exhausted retries, or with flushed work. One that only waits for a message sends nothing more, as on
+hardware, and is ended. Afterwards the program runs undisturbed, and neither a socket nor a file of a runtime directory is left."""
 import random
 import re
 import sys
@@ -16,7 +16,7 @@ import hosts
 # A side of these is in the middle of something for as long as the test wants.
 ENDLESS = "10000000"
 VARIABLES = {"WEFT_TEST_TIMEOUT": "14", "WEFT_TEST_ROUNDS": ENDLESS}  # of our own program; 14 is what the others have: 67 ms
-FIRST_PACKETS = 2000  # moments are among them
+FIRST_PACKETS = 4000  # moments are among them
 QUIET = 1.0  # seconds without a packet: fifteen times that timeout
 FAILED = re.compile(r"Failed status (12|5)\b|transport retry counter exceeded|Work Request Flushed Error")
 
@@ -58,14 +58,14 @@ def has_come_to_rest(process):
 
 
 class Lane:
-    """Kills on one or two hosts, one after the other."""
+    """Kills on one or two hosts, one after the other, over these links."""
 
-    def __init__(self, build, count, seed):
+    def __init__(self, build, count, links, seed):
         wire = hosts.Hosts(count, 9000)
         self._places = list(wire)
-        self._where = "between hosts" if count > 1 else "within a host"
-        self._programs = sides.Programs(build, (wire[0], wire[count - 1]))
-        self._random = random.Random(f"{seed} {count}")
+        self._where = f"{'between hosts' if count > 1 else 'within a host'} ({links})"
+        self._programs = sides.Programs(build, (wire[0], wire[count - 1]), FI_WEFT_LINKS=links)
+        self._random = random.Random(f"{seed} {count} {links}")
         self._counts = {}  # by program and side: survivors without work outstanding, and with it
 
     def kill_one(self, program, number):
@@ -74,7 +74,7 @@ class Lane:
         victim, survivor = both[number], both[1 - number]
         try:
             moment = self._random.randint(1, FIRST_PACKETS)
-            while sides.packets_of(victim) < moment:
+            while sum(map(sides.packets_of, both)) < moment:
                 if victim.poll() is not None or survivor.poll() is not None:
                     raise sides.Failure(f"ends by itself:\n{victim.communicate()[0]}\n{survivor.communicate()[0]}")
             victim.kill()

@@ -19,6 +19,8 @@ from counters import counters_of, file_of  # noqa: E402
 PATIENCE = 100  # seconds, far beyond what any of them takes
 LISTENS = "0A"
 HUNG = "(does not end)"
+# Hosts that sides are killed on, and the links of their queue pairs.
+LANES = ((1, "shm"), (1, "udp"), (2, "udp"))
 
 
 class Failure(Exception):
@@ -99,11 +101,13 @@ def free_port():
 
 
 class Programs:
-    """Runs programs beside the command weft, or of the distribution, with the server on hosts[0] and the client on hosts[1]."""
+    """Runs programs beside the command weft, or of the distribution, with the server on hosts[0] and the client on hosts[1], and with
+    these variables of the environment."""
 
-    def __init__(self, prefix, hosts=(ThisHost, ThisHost)):
+    def __init__(self, prefix, hosts=(ThisHost, ThisHost), **variables):
         self._folder = pathlib.Path(prefix).resolve() / "bin"
         self._hosts = hosts
+        self._variables = variables
 
     def start(self, host, words, **variables):
         """Starts a side there."""
@@ -112,7 +116,7 @@ class Programs:
         path = str(own) if own.exists() else shutil.which(program)
         if path is None:
             raise FileNotFoundError(f"{program}: not found")
-        environment = os.environ | {"WEFT_IFACE": getattr(host, "interface", "eth0")} | variables
+        environment = os.environ | {"WEFT_IFACE": getattr(host, "interface", "eth0")} | self._variables | variables
         return subprocess.Popen(host.words(str(self._folder / "weft"), "run", path, *arguments), env=environment,
                                 text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
@@ -186,14 +190,14 @@ def conclude(failed, wire, arguments):
 
 
 def run_lanes(description, lane_class):
-    """The exit status of a test that kills sides within a host and, beside that, between two."""
+    """The exit status of a test that kills sides on each of LANES at once."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("build", help="CMake build directory")
     parser.add_argument("--moments", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     hosts.enter()
-    lanes = [lane_class(arguments.build, count, arguments.seed) for count in (1, 2)]
+    lanes = [lane_class(arguments.build, *lane, arguments.seed) for lane in LANES]
     with ThreadPoolExecutor(len(lanes)) as threads:
         failures = list(threads.map(lambda lane: lane.run(arguments.moments // len(lanes)), lanes))
     for lane, failure in zip(lanes, failures):
