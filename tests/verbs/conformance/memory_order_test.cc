@@ -64,7 +64,7 @@ constexpr auto kRanges = std::to_array<Range>({
     {5, 70'000},
     {17, 400'000},
 });
-constexpr std::uint64_t kRoundsOfARange = 12;
+std::uint64_t rounds_of(const Range& range) { return range.length > 2 * kPage ? 12 : 600; }
 
 // The target spins on memory, as perftest's ib_write_lat does.
 TEST_P(MemoryOrder, TheLastByteOfAWriteIsTheLast) {
@@ -73,7 +73,7 @@ TEST_P(MemoryOrder, TheLastByteOfAWriteIsTheLast) {
     for (const Range& range : kRanges) {
       const std::byte* const first = end.memory() + range.at;
       const std::byte* const last = first + range.length - 1;
-      for (std::uint64_t i = 0; i < kRoundsOfARange; ++i) {
+      for (std::uint64_t i = 0; i < rounds_of(range); ++i) {
         const unsigned char mark = mark_of(++round);
         ASSERT_TRUE(spins_until([&] { return byte_at(last) == mark; }));
         ASSERT_EQ(others_than(mark, first, range.length), 0U)
@@ -85,7 +85,7 @@ TEST_P(MemoryOrder, TheLastByteOfAWriteIsTheLast) {
   Beside two(GetParam(), target);
   std::uint64_t round = 0;
   for (const Range& range : kRanges) {
-    for (std::uint64_t i = 0; i < kRoundsOfARange; ++i) {
+    for (std::uint64_t i = 0; i < rounds_of(range); ++i) {
       std::memset(two.end().memory(), mark_of(++round), range.length);
       const std::size_t cut = i % 2 == 0 ? range.length : range.length / 3;  // one entry, or two
       ASSERT_EQ(
@@ -121,6 +121,33 @@ TEST_P(MemoryOrder, AMessageArrivesAfterTheBytesOfTheWriteBeforeIt) {
     write.at(two.place(0));
     ibv_send_wr* bad = nullptr;
     ASSERT_EQ(ibv_post_send(two.end().qp(), write.get(send.get()), &bad), 0);
+    ASSERT_EQ(two.end().sent().status, IBV_WC_SUCCESS);
+    ASSERT_EQ(two.end().sent().status, IBV_WC_SUCCESS);
+    ASSERT_TRUE(two.finishes(round));
+  }
+}
+
+// A flag that is written behind the data, as programs do that use no messages.
+TEST_P(MemoryOrder, TheBytesOfAWriteAreThereBeforeThoseOfTheNext) {
+  const auto target = [](End& end, Board& board) {
+    for (std::uint64_t round = 1; round <= kMessages; ++round) {
+      const std::size_t length = kLengths[round % kLengths.size()];
+      ASSERT_TRUE(spins_until([&] { return word_at(end.memory() + kSource) == round; }));
+      ASSERT_EQ(others_than(mark_of(round), end.memory(), length), 0U) << "of " << length;
+      board.finished = round;
+    }
+  };
+  Beside two(GetParam(), target);
+  for (std::uint64_t round = 1; round <= kMessages; ++round) {
+    const std::size_t length = kLengths[round % kLengths.size()];
+    std::memset(two.end().memory(), mark_of(round), length);
+    word_at(two.end().memory() + kSource) = round;
+    SendRequest data(IBV_WR_RDMA_WRITE, {two.end().part(0, length)});
+    SendRequest flag(IBV_WR_RDMA_WRITE, {two.end().part(kSource, 8)});
+    data.at(two.place(0));
+    flag.at(two.place(kSource));
+    ibv_send_wr* bad = nullptr;
+    ASSERT_EQ(ibv_post_send(two.end().qp(), data.get(flag.get()), &bad), 0);
     ASSERT_EQ(two.end().sent().status, IBV_WC_SUCCESS);
     ASSERT_EQ(two.end().sent().status, IBV_WC_SUCCESS);
     ASSERT_TRUE(two.finishes(round));
@@ -181,7 +208,7 @@ TEST_P(MemoryOrder, RequestsBehindASendWithoutAReceiveWaitAndCompleteInOrder) {
 constexpr std::array<std::uint64_t, 4> kValues{0x0101'0101'0101'0101, 0xFEFE'FEFE'FEFE'FEFE,
                                                0x2323'2323'2323'2323, 0xDCDC'DCDC'DCDC'DCDC};
 bool is_whole(std::uint64_t value) { return std::ranges::count(kValues, value) == 1; }
-constexpr int kWords = 4000;
+constexpr std::size_t kWords = 16'000;
 
 // Looks at a word while another thread works.
 template <class Work>
@@ -199,27 +226,28 @@ void expect_whole_values(std::byte* word, const Work& work) {
   looking.join();
 }
 
-// Requests of 8 bytes, from or to the places `first` and `first + 8` of its end in turn.
-void repeat(End& end, ibv_wr_opcode opcode, const RemotePlace& place, std::size_t first) {
-  constexpr int kAtOnce = 16;
-  for (int i = 0; i < kWords; i += kAtOnce) {
-    for (std::size_t each = 0; each < kAtOnce; ++each) {
-      const ibv_sge local = end.part(first + each % 2 * 8, 8);
-      ASSERT_EQ(end.post(SendRequest(opcode, {local}).at(place)), 0);
+// Requests of 8 bytes: WRITEs of values in turn, or READs whose values are looked at.
+void repeat(End& end, ibv_wr_opcode opcode, const RemotePlace& place) {
+  constexpr std::size_t kAtOnce = 16;
+  for (std::size_t i = 0; i < kWords; i += kAtOnce) {
+    for (std::size_t at = 0; at < kAtOnce * 8; at += 8) {
+      ASSERT_EQ(end.post(SendRequest(opcode, {end.part(at, 8)}).at(place)), 0);
     }
-    for (int each = 0; each < kAtOnce; ++each) ASSERT_EQ(end.sent().status, IBV_WC_SUCCESS);
-    if (opcode != IBV_WR_RDMA_READ) continue;
-    for (const std::size_t at : {first, first + 8}) {
+    for (std::size_t each = 0; each < kAtOnce; ++each) ASSERT_EQ(end.sent().status, IBV_WC_SUCCESS);
+    for (std::size_t at = 0; at < kAtOnce * 8; at += 8) {
       ASSERT_PRED1(is_whole, word_at(end.memory() + at).load());
     }
   }
 }
+void fill(End& end, std::size_t first) {
+  for (std::size_t i = 0; i < 16; ++i) word_at(end.memory() + i * 8) = kValues[first + i % 2];
+}
 
 TEST(WholeWords, AreWrittenByAWriteOfEightAlignedBytes) {
   Pair two;
-  std::memcpy(two.a.memory(), kValues.data(), sizeof kValues);
+  fill(two.a, 0);
   expect_whole_values(two.b.memory() + 64,
-                      [&] { repeat(two.a, IBV_WR_RDMA_WRITE, two.b.place(64), 0); });
+                      [&] { repeat(two.a, IBV_WR_RDMA_WRITE, two.b.place(64)); });
 }
 
 TEST(WholeWords, AreWrittenByTwoInitiatorsAtOnce) {
@@ -228,14 +256,13 @@ TEST(WholeWords, AreWrittenByTwoInitiatorsAtOnce) {
   const Owned<ibv_mr> same(
       ibv_reg_mr(other.b.pd(), one.b.memory(), kPage, static_cast<int>(kAllRights)));
   ASSERT_NE(same, nullptr);
-  for (End* const end : {&one.a, &other.a}) {
-    std::memcpy(end->memory(), kValues.data(), sizeof kValues);
-  }
+  fill(one.a, 0);
+  fill(other.a, 2);
   expect_whole_values(one.b.memory() + 64, [&] {
     std::thread beside([&] {
-      repeat(other.a, IBV_WR_RDMA_WRITE, {one.b.place(64).address, same->rkey}, 16);
+      repeat(other.a, IBV_WR_RDMA_WRITE, {one.b.place(64).address, same->rkey});
     });
-    repeat(one.a, IBV_WR_RDMA_WRITE, one.b.place(64), 0);
+    repeat(one.a, IBV_WR_RDMA_WRITE, one.b.place(64));
     beside.join();
   });
 }
@@ -248,7 +275,7 @@ TEST(WholeWords, AreReadByAReadOfEightAlignedBytes) {
   std::thread changing([&] {
     for (std::size_t i = 0; !over; ++i) word_at(word) = kValues[i % kValues.size()];
   });
-  repeat(two.a, IBV_WR_RDMA_READ, two.b.place(64), 0);
+  repeat(two.a, IBV_WR_RDMA_READ, two.b.place(64));
   over = true;
   changing.join();
 }

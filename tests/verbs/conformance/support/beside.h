@@ -40,7 +40,7 @@ struct Board {
 template <class Condition>
 bool spins_until(const Condition& condition) {
   return holds_in_time([&] {
-    for (int i = 0; i < 100; ++i) {
+    for (int i = 0; i < 1000; ++i) {
       if (condition()) return true;
     }
     std::this_thread::yield();
