@@ -156,7 +156,11 @@ TEST(PageNumbers, AtomicOperationsThroughTwoRegionsOfOnePageTakeTurns) {
 
 // A refreshed region takes turns with the others of the pages that it has now.
 TEST(PageNumbers, ARefreshFindsThePagesThatAreMappedNow) {
+#ifdef __SANITIZE_THREAD__
+  constexpr std::uint64_t kTurns = 2000;
+#else
   constexpr std::uint64_t kTurns = 10000;
+#endif
   constexpr std::uint64_t kWord = kPage / 2 - 4;  // of no alignment: no instruction adds to it
   std::string directory = "/dev/shm/weft-pages-XXXXXX";
   ASSERT_NE(::mkdtemp(directory.data()), nullptr);
