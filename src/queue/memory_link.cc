@@ -58,7 +58,7 @@ void MemoryLink::post(const QpSendRequest& request) {
 
 void MemoryLink::flush() {
   failed_ = true;
-  header_.store(nullptr, std::memory_order_relaxed);
+  header_.store(nullptr, std::memory_order_release);
   in_ring_ = 0;
   while (!works_.empty()) end_first(CompletionStatus::kFlushed);
 }
@@ -100,7 +100,7 @@ void MemoryLink::emit_requests(bool /*polls*/, Time now) {
   }
   if (failed()) return;
   const bool waits = in_ring_ != 0 || blocked_;
-  header_.store(waits ? &slot_->header() : nullptr, std::memory_order_relaxed);
+  header_.store(waits ? &slot_->header() : nullptr, std::memory_order_release);
   if (waits) check_peer(now);
 }
 
@@ -112,7 +112,7 @@ Time MemoryLink::send_due() const {
 }
 
 Glance MemoryLink::glance() const {
-  const shm::SlotHeader* const header = header_.load(std::memory_order_relaxed);
+  const shm::SlotHeader* const header = header_.load(std::memory_order_acquire);
   if (header == nullptr) return Glance::kIdle;
   const bool same = header->cells_consumed.load(std::memory_order_relaxed) ==
                         seen_consumed_.load(std::memory_order_relaxed) &&
