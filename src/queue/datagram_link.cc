@@ -176,8 +176,9 @@ void DatagramLink::emit_requests(bool /*polls*/, Time now) {
     if (sent == NearSend::kNoRoom) return;
     if (sent == NearSend::kYes) {
       end_first(failed_ ? CompletionStatus::kLocalProtection : CompletionStatus::kSuccess);
-    } else if (!send(first)) {
-      return;
+    } else {
+      parts_.port.expect_packets(now);
+      if (!send(first)) return;
     }
   }
   if (failed_) flush();

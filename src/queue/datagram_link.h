@@ -30,6 +30,7 @@ struct DatagramParts {
   work::LocalMemory& buffers;
   QpTarget& target;
   Stats& stats;
+  QpPort& port;
   std::uint32_t qpn = 0;
   std::size_t path_mtu = 0;       // bytes that a datagram may have
   MemoryInbox* memory = nullptr;  // null: by packets only

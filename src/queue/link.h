@@ -63,6 +63,8 @@ class Link {
                                      std::span<const std::byte> /*bytes*/) {
     return answer_of(AnswerKind::kByPackets);
   }
+  // A source has left.
+  virtual void forget_source(std::uint32_t /*source*/) {}
   // Takes in what the peer has said there about work of the send half.
   virtual void take_answers(Time /*now*/) {}
   // Whether the send half has work whose answers it has to look for; what a look finds, with the

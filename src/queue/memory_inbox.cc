@@ -59,6 +59,9 @@ PortClient* MemoryInbox::find(std::uint32_t qpn) const {
 
 void MemoryInbox::source_closed(std::uint32_t source, bool /*died*/) {
   std::erase(executed_, source);
+  for (const Attached& each : clients_) {
+    if (each.client != nullptr) each.client->forget_source(source);
+  }
 }
 
 std::uint16_t MemoryInbox::postpones(std::uint32_t source, std::uint64_t tag, std::uint64_t data) {

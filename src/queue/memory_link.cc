@@ -36,10 +36,22 @@ MemoryLink::MemoryLink(QpType type, const QpAttributes& attributes, const Memory
       access_(parts.peer, parts.local, parts.domain, parts.qpn, attributes.destination,
               type == QpType::kXrcSend),
       works_(kFirstWorks),
+      receive_psn_(attributes.receive_psn),
       rnr_timer_(attributes.rnr_timer) {}
 
 bool MemoryLink::is_peer(const os::SocketAddress& from) const {
   return from.host() == address_.host();
+}
+
+// A peer that sends packets begins with the first one; others are left over from an earlier life.
+void MemoryLink::take_request(const roce::PacketArrival& arrival, Time /*now*/) {
+  if (arrival.packet.psn == receive_psn_) got_packet_.store(true, std::memory_order_relaxed);
+}
+
+void MemoryLink::forget_source(std::uint32_t source) {
+  if (source_ != source) return;
+  source_.reset();
+  begun_ = within_ = false;
 }
 
 void MemoryLink::begin_sending(const QpAttributes& attributes) {
@@ -128,6 +140,7 @@ void MemoryLink::heed_sleepers() {
   const bool same = !asleep && !asleep_;
   asleep_ = asleep;
   if (!same && slot_ != nullptr) slot_->header().sender_asleep.store(asleep ? 1 : 0);
+  if (asleep) std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 // Answers of the target
@@ -142,8 +155,10 @@ void MemoryLink::take_answers(Time now) {
 void MemoryLink::read_answer(Time now) {
   if (slot_ == nullptr) return;
   const shm::SlotHeader& header = slot_->header();
-  const std::uint64_t consumed = header.cells_consumed.load(std::memory_order_acquire);
   const std::uint64_t answer = header.answer.load(std::memory_order_acquire);
+  const std::uint64_t consumed = header.cells_consumed.load(std::memory_order_acquire);
+  // The owner counts first, and answers then: both words have to be of one moment.
+  if (header.answer.load(std::memory_order_acquire) != answer) return;
   seen_consumed_.store(consumed, std::memory_order_relaxed);
   seen_answer_.store(answer, std::memory_order_relaxed);
   std::uint64_t executed = std::min(consumed, ring_->position());
@@ -217,7 +232,11 @@ void MemoryLink::check_peer(Time now) {
   read_answer(now);
   if (failed() || works_.empty()) return;
   if (type_ != QpType::kUc) return fail(CompletionStatus::kRetryExceeded);
-  while (!works_.empty()) end_first(CompletionStatus::kSuccess);
+  while (!works_.empty()) {
+    const CompletionStatus refusal = works_.front().refusal;
+    if (refusal != CompletionStatus::kSuccess) return fail(refusal);
+    end_first(CompletionStatus::kSuccess);
+  }
 }
 
 // Requests
@@ -290,7 +309,11 @@ MemoryLink::Advance MemoryLink::send(NearWork& request) {
     const std::uint64_t part = std::min<std::uint64_t>(left, slot_->geometry().max_eager());
     std::byte* place = ring_->next_cell().bytes;
     if (!fits) {
-      if (!slot_->memory().back_bulk()) return by_packets_ = true, Advance::kOver;
+      if (!slot_->memory().back_bulk()) {
+        // Messages before it may be executed yet.
+        by_packets_ = in_ring_ == 0;
+        return by_packets_ ? Advance::kOver : Advance::kWaits;
+      }
       place = ring_->bulk_room(part);
       if (place == nullptr) return Advance::kWaits;
     }

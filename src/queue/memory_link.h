@@ -48,9 +48,7 @@ class MemoryLink final : public Link {
   void begin_sending(const QpAttributes& attributes) override;
   void post(const QpSendRequest& request) override;
   void flush() override;
-  void take_request(const roce::PacketArrival& /*arrival*/, Time /*now*/) override {
-    got_packet_.store(true, std::memory_order_relaxed);
-  }
+  void take_request(const roce::PacketArrival& arrival, Time now) override;
   void take_response(const roce::PacketArrival& /*arrival*/, Time /*now*/) override {}
   void take_answers(Time now) override;
   void emit_requests(bool polls, Time now) override;
@@ -62,10 +60,12 @@ class MemoryLink final : public Link {
   std::uint16_t postpones(std::uint32_t source, const MessageHead& head) override;
   std::uint16_t take_message(std::uint32_t source, const MessageHead& head,
                              std::span<const std::byte> bytes) override;
+  void forget_source(std::uint32_t source) override;
   bool has_near_work() const override { return !works_.empty(); }
   Glance glance() const override;
   bool wants_packets() const override {
-    return by_packets_ || (got_packet_.load(std::memory_order_relaxed) && in_ring_ == 0);
+    const bool asked = got_packet_.load(std::memory_order_relaxed) && in_ring_ == 0;
+    return !failed_ && (by_packets_ || asked);
   }
   void hand_over(Link& successor) override;
 
@@ -130,6 +130,7 @@ class MemoryLink final : public Link {
   std::atomic<std::uint64_t> seen_consumed_{0};
   std::atomic<std::uint64_t> seen_answer_{0};
   // The receive half.
+  const Psn receive_psn_;
   std::uint8_t rnr_timer_ = 0;
   std::optional<std::uint32_t> source_;  // where the peer's messages come from
   bool begun_ = false;                   // a message has a receive, and has not ended

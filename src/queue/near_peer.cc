@@ -44,7 +44,10 @@ Result<std::shared_ptr<NearPeer>> NearPeer::open(device::Device& device, const s
 }
 
 Result<NearPeer::Datagrams*> NearPeer::datagrams() {
-  if (datagrams_ != nullptr) return datagrams_.get();
+  const bool usable =
+      datagrams_ != nullptr && !datagrams_->ring.gone() && !datagrams_->slot->closed_by_owner();
+  if (usable) return datagrams_.get();
+  datagrams_.reset();
   auto slot = shm::PeerSlot::claim(datagram_sender_, address_);
   if (!slot) return slot.error();
   datagrams_ = std::make_unique<Datagrams>(std::move(slot).value());

@@ -327,7 +327,8 @@ void QpPort::look_at_active() {
 }
 
 bool QpPort::time_to_look() const {
-  return packet_users_ != 0 || now_ < looks_often_until_ || now_ >= looks_at_;
+  return packet_users_ != 0 || now_ >= looks_at_ ||
+         now_ < looks_often_until_.load(std::memory_order_relaxed);
 }
 
 unsigned QpPort::take_packets(Time before) {
@@ -339,7 +340,7 @@ unsigned QpPort::take_packets(Time before) {
     if (now_ - before > kOften) number->attend();
     taken += number->poll(~0U, kReadsAtOnce);
   }
-  if (taken != 0) looks_often_until_ = now_ + kOftenAfterNews;
+  if (taken != 0) expect_packets(now_);
   return taken;
 }
 

@@ -246,6 +246,7 @@ Status QueuePair::begin_receiving(std::size_t most_mtu) {
                         *memory_,
                         *target,
                         port.stats(),
+                        port,
                         qpn(),
                         std::min(most_mtu, wire::kMaxPathMtu),
                         attachment_.memory};
@@ -568,7 +569,7 @@ Time QueuePair::settle(Time now) {
     const bool replied = replied_.exchange(false, std::memory_order_relaxed);
     const Answers answers = replied ? Answers::kOfReply : Answers::kOfPoll;
     emit(answers, true, now);
-    if (link_ != nullptr && link_->wants_packets()) {
+    if (link_ != nullptr && link_->wants_packets() && entry_ && state() != QpState::kError) {
       turn_to_packets();
       emit(answers, true, now);
     }

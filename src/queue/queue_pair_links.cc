@@ -139,6 +139,11 @@ std::uint16_t QueuePair::take_message(std::uint32_t source, const MessageHead& h
   return why;
 }
 
+void QueuePair::forget_source(std::uint32_t source) {
+  setup_.port->lock().assert_held();
+  if (link_ != nullptr) link_->forget_source(source);
+}
+
 Glance QueuePair::glance() {
   setup_.port->lock().assert_held();
   return link_ != nullptr ? link_->glance() : Glance::kIdle;

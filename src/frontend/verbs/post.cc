@@ -99,7 +99,7 @@ int read_request(ibv_qp_type type, const ibv_send_wr& from, Segments& segments,
     work.compare = from.wr.atomic.compare_add;
     work.swap_or_add = compares ? from.wr.atomic.swap : from.wr.atomic.compare_add;
   }
-  if (type == IBV_QPT_XRC_SEND) work.shared_receive = from.qp_type.xrc.remote_srqn;
+  if (type == IBV_QPT_XRC_SEND) work.shared_receive = from.qp_type.xrc.remote_srqn & 0xFF'FFFF;
   return 0;
 }
 

@@ -46,6 +46,8 @@ class PortClient : public roce::PacketHandler {
                                      std::span<const std::byte> /*bytes*/) {
     return 0;
   }
+  // A source of such messages has left.
+  virtual void forget_source(std::uint32_t /*source*/) {}
   // A look at a client that is watched: kNews has it settled. Waits for no lock.
   virtual Glance glance() { return Glance::kIdle; }
   // It was idle for many polls: true when it is not watched any more.
@@ -116,8 +118,10 @@ class QpPort final : public device::Engine {
   // A queue pair that is connected by packets, or not any more. While there is none the sockets are
   // looked at now and then only: that costs more than all the rest of a poll.
   void count_packet_users(int change) WEFT_REQUIRES(lock_) { packet_users_ += change; }
-  // Answers may come soon from a network that was quiet.
-  void expect_packets() WEFT_REQUIRES(lock_) { looks_often_until_ = now_ + kOftenAfterNews; }
+  // Answers may come soon from a network that was quiet. Any thread.
+  void expect_packets(Time now) {
+    looks_often_until_.store(now + kOftenAfterNews, std::memory_order_relaxed);
+  }
 
   // With lock() held: this poll settles that client, or looks at it at that time.
   void touch(PortClient& client) WEFT_REQUIRES(lock_);
@@ -207,7 +211,7 @@ class QpPort final : public device::Engine {
   std::atomic<int> sleepers_{0};                            // written with the lock held
   // When the sockets are looked at (time_to_look()).
   int packet_users_ WEFT_GUARDED_BY(lock_) = 0;
-  Time looks_often_until_ WEFT_GUARDED_BY(lock_){};
+  std::atomic<Time> looks_often_until_{Time{}};
   Time looks_at_ WEFT_GUARDED_BY(lock_){};
   Time checks_at_ WEFT_GUARDED_BY(lock_){};          // peers of this host, whether they live
   Time checks_sources_at_ WEFT_GUARDED_BY(lock_){};  // and those that send

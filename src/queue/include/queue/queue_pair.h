@@ -136,6 +136,7 @@ class QueuePair final : PortClient, work::WorkSink, ReceiveSink {
   std::uint16_t postpones(std::uint32_t source, const MessageHead& head) override;
   std::uint16_t take_message(std::uint32_t source, const MessageHead& head,
                              std::span<const std::byte> bytes) override;
+  void forget_source(std::uint32_t source) override;
   Glance glance() override;
   bool ends_watch() override;
   Time due() override;
