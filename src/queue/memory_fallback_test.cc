@@ -2,9 +2,14 @@
 // Do both ends use packets where one of them cannot use shared memory?
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <fstream>
 
-#include "os/descriptor_count_support.h"
+#include "link_shm/layout.h"
+#include "link_shm/names.h"
+#include "roce/route.h"
 #include "test_support.h"
 
 namespace weft::queue::testing {
@@ -15,12 +20,37 @@ using work::WorkKind;
 
 constexpr std::byte kMark{0x5A};
 
-// Two ends that could share memory, of which `b` cannot reach the mailbox of `a`.
+// The mailbox of an end looks as if another version of Weft had made it, while this exists.
+class OtherVersion {
+ public:
+  explicit OtherVersion(const End& end)
+      : file_(shm::mailbox_path(
+                  device()->directory(),
+                  os::SocketAddress::of_host(AF_INET, &in6addr_any, roce::port_of(end.pair->qpn())),
+                  link::Service::kQueuePairs),
+              std::ios::in | std::ios::out | std::ios::binary) {
+    EXPECT_TRUE(file_.is_open());
+    write(shm::kMailboxVersion + 1);
+  }
+  ~OtherVersion() { write(shm::kMailboxVersion); }
+  OtherVersion(const OtherVersion&) = delete;
+  OtherVersion& operator=(const OtherVersion&) = delete;
+
+ private:
+  void write(std::uint32_t version) {
+    file_.seekp(offsetof(shm::MailboxHeader, version));
+    file_.write(reinterpret_cast<const char*>(&version), sizeof version);
+    EXPECT_TRUE(file_.flush().good());
+  }
+  std::fstream file_;
+};
+
+// Two ends that could share memory, of which `b` finds no mailbox of `a` that it understands.
 struct UnevenCouple {
   explicit UnevenCouple(QpType type = QpType::kRc)
       : a(type, nullptr, 64, true), b(type, nullptr, 64, true) {
     a.connect(b.pair->qpn());
-    const os::NoDescriptors none;
+    const OtherVersion of_a(a);
     b.connect(a.pair->qpn());
   }
   int write(std::size_t to, std::uint64_t id) {
