@@ -11,7 +11,6 @@
 
 namespace weft::queue {
 
-using memory::AccessError;
 using work::CompletionStatus;
 using work::WorkKind;
 

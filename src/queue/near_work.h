@@ -11,7 +11,7 @@
 namespace weft::queue {
 
 // A request that is not complete, whose list of SGEs is kept.
-struct NearWork {
+struct NearWork {  // NOLINT(bugprone-exception-escape): a list of few entries is moved without one
   NearWork(const work::Work& wanted, work::CompletionStatus its_refusal)
       : work(wanted), refusal(its_refusal), sges(wanted.sges.begin(), wanted.sges.end()) {}
   std::span<const work::Segment> list() const { return {sges.data(), sges.size()}; }
