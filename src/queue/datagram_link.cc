@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "grh.h"
+#include "near_records.h"
 #include "queue/address_handle.h"
 #include "roce/route.h"
 #include "target.h"
@@ -134,6 +135,11 @@ DatagramLink::NearSend DatagramLink::send_near(const Posted& posted, Time now) {
   cell.data = head.data();
   there.ring.publish(cell, fits ? shm::CellKind::kInline : shm::CellKind::kBulk, false,
                      fits ? length : 0);
+  if (parts_.capture != nullptr) {
+    const wire::Route route = roce::route_between(posted.from, posted.to);
+    NearRecords(parts_.capture, route, route)
+        .sent(head, {posted.sges.data(), posted.sge_count}, posted.work.length);
+  }
   return NearSend::kYes;
 }
 
@@ -218,8 +224,13 @@ std::uint16_t DatagramLink::take_message(std::uint32_t /*source*/, const Message
   const std::size_t length = wire::header_bytes(packet) + payload.size() +
                              wire::padding_of(payload.size()) + wire::kIcrcBytes;
   const int family = note.is_ipv6 != 0 ? AF_INET6 : AF_INET;
-  const auto from = os::SocketAddress::of_host(family, note.from.data(), 0);
-  const auto to = os::SocketAddress::of_host(family, note.to.data(), 0);
+  const auto from = os::SocketAddress::of_host(family, note.from.data(), roce::port_of(head.from));
+  const auto to = os::SocketAddress::of_host(family, note.to.data(), roce::port_of(head.to));
+  if (parts_.capture != nullptr) {
+    const wire::Route route = roce::route_between(from, to);
+    const work::Segment bytes_of_it{const_cast<std::byte*>(payload.data()), payload.size()};
+    NearRecords(parts_.capture, route, route).arrived(head, {&bytes_of_it, 1}, payload.size());
+  }
   if (note.queue_key != queue_key_ ||
       !parts_.target.datagram(make_grh(from, to, length), payload, end, head.from)) {
     parts_.stats.add(Stat::kUnknownFlow);

@@ -12,6 +12,7 @@
 
 #include "base/psn.h"
 #include "base/stats.h"
+#include "capture/capture.h"
 #include "link.h"
 #include "memory_inbox.h"
 #include "memory_message.h"
@@ -32,8 +33,9 @@ struct DatagramParts {
   Stats& stats;
   QpPort& port;
   std::uint32_t qpn = 0;
-  std::size_t path_mtu = 0;       // bytes that a datagram may have
-  MemoryInbox* memory = nullptr;  // null: by packets only
+  std::size_t path_mtu = 0;                             // bytes that a datagram may have
+  MemoryInbox* memory = nullptr;                        // null: by packets only
+  std::shared_ptr<capture::Capture> capture = nullptr;  // null: none is written
 };
 
 // The unreliable datagram service (IBTA 9.8.3). Work ends when its packet was written. Received

@@ -43,7 +43,7 @@ Result<std::shared_ptr<NearPeer>> MemoryInbox::peer(std::uint16_t number) {
   return opened;
 }
 
-unsigned MemoryInbox::poll() {
+unsigned MemoryInbox::take() {
   const unsigned taken = mailbox_->poll(*this);
   if (executed_.empty()) [[likely]]
     return taken;

@@ -46,7 +46,7 @@ class MemoryInbox final : link::InboxSink {
 
   // Hands over what has arrived, and has the clients that it was for settled. Returns how many
   // messages that were.
-  unsigned poll();
+  unsigned poll() { return executed_.empty() && mailbox_->is_quiet() ? 0 : take(); }
   // Frees the slots of senders that have ended.
   void check_sources() { mailbox_->check_sources(*this); }
   bool fall_asleep() { return mailbox_->fall_asleep(); }
@@ -60,6 +60,7 @@ class MemoryInbox final : link::InboxSink {
   };
 
   explicit MemoryInbox(const Surroundings& surroundings) : parts_(surroundings) {}
+  unsigned take();
   PortClient* find(std::uint32_t qpn) const;
 
   void source_opened(std::uint32_t /*source*/, const os::SocketAddress& /*address*/) override {}

@@ -3,9 +3,11 @@
 #include "memory_link.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
+#include "roce/route.h"
 #include "target.h"
 #include "transport/settings.h"
 
@@ -22,6 +24,8 @@ constexpr std::uint64_t kAtOnce = 256 * 1024;
 constexpr auto kCheck = std::chrono::milliseconds(100);
 constexpr unsigned kWithoutEnd = 7;
 constexpr std::size_t kFirstWorks = 16;
+// SENDs from so many bytes on are not copied twice.
+constexpr std::uint64_t kInPlaceFrom = 8192;
 // WRITEs of at most so many bytes share a system call.
 constexpr std::uint64_t kSmallWrite = 4096;
 
@@ -36,7 +40,15 @@ MemoryLink::MemoryLink(QpType type, const QpAttributes& attributes, const Memory
               type == QpType::kXrcSend),
       works_(kFirstWorks),
       receive_psn_(attributes.receive_psn),
-      rnr_timer_(attributes.rnr_timer) {}
+      rnr_timer_(attributes.rnr_timer) {
+  if (parts.capture == nullptr) return;
+  os::SocketAddress own = attributes.address.local;
+  os::SocketAddress peer = attributes.address.remote;
+  own.set_port(roce::port_of(parts.qpn));
+  peer.set_port(roce::port_of(destination_));
+  records_ = std::make_unique<NearRecords>(parts.capture, roce::route_between(own, peer),
+                                           roce::route_between(peer, own));
+}
 
 bool MemoryLink::is_peer(const os::SocketAddress& from) const {
   return from.host() == address_.host();
@@ -181,6 +193,8 @@ void MemoryLink::take_stall(std::uint64_t answer, Time now) {
       return fail(CompletionStatus::kRemoteAccess, detail_of(answer));
     case AnswerKind::kOperational:
       return fail(CompletionStatus::kRemoteOperation);
+    case AnswerKind::kSenderMemory:
+      return fail(CompletionStatus::kLocalProtection, detail_of(answer));
     case AnswerKind::kNone:
     case AnswerKind::kInvalid:
       return fail(CompletionStatus::kRemoteInvalidRequest, detail_of(answer));
@@ -295,41 +309,76 @@ void MemoryLink::publish(const MessageHead& head, shm::CellKind kind, std::size_
   ring_->publish(cell, kind, false, inline_length);
 }
 
-// A part that does not fit a cell goes to the bulk ring.
 MemoryLink::Advance MemoryLink::send(NearWork& request) {
   if (!open_ring()) return Advance::kOver;
-  const work::Work& work = request.work;
-  const MessageHead whole = head_of(work);
+  // An unreliable target says nothing of a buffer that it may not read.
+  const bool in_place =
+      type_ != QpType::kUc && request.work.length >= kInPlaceFrom &&
+      std::ranges::all_of(request.sges, [](const auto& sge) { return sge.key != 0; });
   do {
-    blocked_ = true;
-    if (!ring_->room_for(1)) return Advance::kWaits;
-    const std::uint64_t left = work.length - request.done;
-    const bool fits = left <= shm::kInlineBytes;
-    const std::uint64_t part = std::min<std::uint64_t>(left, slot_->geometry().max_eager());
-    std::byte* place = ring_->next_cell().bytes;
-    if (!fits) {
-      if (!slot_->memory().back_bulk()) {
-        // Messages before it may be executed yet.
-        by_packets_ = in_ring_ == 0;
-        return by_packets_ ? Advance::kOver : Advance::kWaits;
-      }
-      place = ring_->bulk_room(part);
-      if (place == nullptr) return Advance::kWaits;
-    }
-    blocked_ = false;
-    if (!parts_.memory.gather(request.list(), request.done, {place, part})) {
-      request.refusal = CompletionStatus::kLocalProtection;  // in its turn
-      return Advance::kOver;
-    }
-    MessageHead head = whole;
+    blocked_ = !ring_->room_for(1);
+    if (blocked_) return Advance::kWaits;
+    MessageHead head = head_of(request.work);
     if (request.done == 0) head.flags |= kFirstPart;
-    if (part == left) head.flags |= kLastPart | flags_of(work);
-    if (!fits) ring_->next_cell().bulk = ring_->take_bulk(part, 0);
-    publish(head, fits ? shm::CellKind::kInline : shm::CellKind::kBulk, fits ? part : 0);
-    request.done += part;
-  } while (request.done < work.length);
+    const std::uint64_t before = ring_->position();
+    const Advance put = in_place ? offer_part(request, head) : copy_part(request, head);
+    if (ring_->position() == before) return put;
+  } while (request.done < request.work.length);
   request.end = ring_->position();
   ++in_ring_;
+  if (records_ != nullptr) {
+    MessageHead head = head_of(request.work);
+    head.flags |= flags_of(request.work);
+    records_->sent(head, request.list(), request.work.length);
+  }
+  return Advance::kOver;
+}
+
+// A part that does not fit a cell goes to the bulk ring.
+MemoryLink::Advance MemoryLink::copy_part(NearWork& request, MessageHead head) {
+  const work::Work& work = request.work;
+  const std::uint64_t left = work.length - request.done;
+  const bool fits = left <= shm::kInlineBytes;
+  const std::uint64_t part = std::min<std::uint64_t>(left, slot_->geometry().max_eager());
+  std::byte* place = ring_->next_cell().bytes;
+  if (!fits) {
+    if (!slot_->memory().back_bulk()) {
+      // Messages before it may be executed yet.
+      by_packets_ = in_ring_ == 0;
+      return by_packets_ ? Advance::kOver : Advance::kWaits;
+    }
+    place = ring_->bulk_room(part);
+    blocked_ = place == nullptr;
+    if (blocked_) return Advance::kWaits;
+  }
+  if (!parts_.memory.gather(request.list(), request.done, {place, part})) {
+    request.refusal = CompletionStatus::kLocalProtection;  // in its turn
+    return Advance::kOver;
+  }
+  if (part == left) head.flags |= kLastPart | flags_of(work);
+  if (!fits) ring_->next_cell().bulk = ring_->take_bulk(part, 0);
+  publish(head, fits ? shm::CellKind::kInline : shm::CellKind::kBulk, fits ? part : 0);
+  request.done += part;
+  return Advance::kOver;
+}
+
+// The target reads the bytes itself, which saves a copy.
+MemoryLink::Advance MemoryLink::offer_part(NearWork& request, MessageHead head) {
+  work::Segment cut[kMaxSges];
+  const std::uint64_t left = request.work.length - request.done;
+  InPlaceNote note;
+  note.count = std::min<std::size_t>(
+      slice<work::Segment>(request.list(), request.done, std::min(left, kAtOnce), cut),
+      InPlaceNote::kMost);
+  for (std::size_t i = 0; i < note.count; ++i) {
+    note.buffers[i] = {reinterpret_cast<std::uint64_t>(cut[i].base),
+                       static_cast<std::uint32_t>(cut[i].length), cut[i].key};
+    request.done += cut[i].length;
+  }
+  head.flags |= kInPlace;
+  if (request.done == request.work.length) head.flags |= kLastPart | flags_of(request.work);
+  std::memcpy(ring_->next_cell().bytes, &note, sizeof note);
+  publish(head, shm::CellKind::kInline, sizeof note);
   return Advance::kOver;
 }
 
@@ -355,6 +404,8 @@ MemoryLink::Advance MemoryLink::access(NearWork& request, Time now) {
   if (budget_ != 0 && write_together()) return Advance::kOver;
   const NearOutcome outcome = access_.carry_out(request, budget_);
   const work::Work& work = request.work;
+  const bool told = outcome.done() || outcome.how == NearOutcome::How::kRefused;
+  if (records_ != nullptr && told) records_->accessed(request, outcome);
   switch (outcome.how) {
     case NearOutcome::How::kDone:
       parts_.stats.add(Stat::kSharedOperations);
@@ -400,6 +451,7 @@ bool MemoryLink::write_together() {
   if (count < 2 || !access_.write_together(together, count)) return false;
   parts_.stats.add(Stat::kSharedOperations, count);
   for (; count != 0; --count) {
+    if (records_ != nullptr) records_->accessed(works_.front(), {});
     budget_ -= std::min(budget_, works_.front().work.length);
     end_first(CompletionStatus::kSuccess);
   }
@@ -478,7 +530,9 @@ std::uint16_t MemoryLink::take_message(std::uint32_t source, const MessageHead& 
   const std::uint16_t why = take_part(head, bytes);
   if (why == 0) return 0;
   if (type_ != QpType::kUc) {
-    refused_ = true;
+    // The fault of neither leaves this end as it is.
+    const AnswerKind kind = kind_of(why);
+    refused_ = kind != AnswerKind::kSenderMemory && kind != AnswerKind::kByPackets;
     return why;
   }
   begun_ = within_ = false;
@@ -496,16 +550,58 @@ std::uint16_t MemoryLink::take_part(const MessageHead& head, std::span<const std
     std::uint32_t length = 0;
     if (bytes.size() == sizeof length && !within_ && std::exchange(begun_, false)) {
       std::memcpy(&length, bytes.data(), sizeof length);
+      if (records_ != nullptr) records_->arrived(head, {}, length);
       parts_.target.written({0, 0, length}, end);
       verdict = {};
     }
   } else if (head.has(kFirstPart) != within_ && begun_) {
-    verdict = bytes.empty() ? work::RequestVerdict{} : parts_.target.message_goes_on(bytes);
+    if (head.has(kInPlace)) {
+      if (const std::uint16_t why = pull(bytes); why != 0) return why;
+      verdict = {};
+    } else {
+      verdict = bytes.empty() ? work::RequestVerdict{} : parts_.target.message_goes_on(bytes);
+    }
     within_ = !head.has(kLastPart);
     begun_ = within_;
-    if (verdict.ok() && !within_) parts_.target.message_ends(end);
+    if (verdict.ok() && !within_) {
+      if (records_ != nullptr) {
+        records_->arrived(head, parts_.target.buffers(), parts_.target.received());
+      }
+      parts_.target.message_ends(end);
+    }
   }
   return answer_of(verdict, rnr_timer_);
+}
+
+// Reads a part of a message from the sender's memory. With the transmit lock.
+std::uint16_t MemoryLink::pull(std::span<const std::byte> bytes) {
+  InPlaceNote note;
+  if (bytes.size() != sizeof note) return answer_of(AnswerKind::kInvalid);
+  std::memcpy(&note, bytes.data(), sizeof note);
+  if (note.count == 0 || note.count > InPlaceNote::kMost) return answer_of(AnswerKind::kInvalid);
+  RemoteRange buffers[InPlaceNote::kMost];
+  std::uint64_t length = 0;
+  for (std::size_t i = 0; i < note.count; ++i) {
+    const InPlaceNote::Buffer& each = note.buffers[i];
+    buffers[i] = {each.address, each.length, RegionKey{each.key}};
+    length += each.length;
+  }
+  if (length > kAtOnce) return answer_of(AnswerKind::kInvalid);
+  NearAccess::Pull there(access_, {buffers, note.count});
+  if (there.outcome().how == NearOutcome::How::kByPackets) return answer_of(AnswerKind::kByPackets);
+  if (!there.outcome().done()) {
+    return answer_of(AnswerKind::kSenderMemory, static_cast<std::uint8_t>(there.outcome().reason));
+  }
+  int error = 0;
+  const work::RequestVerdict verdict = parts_.target.message_is_copied(
+      length,
+      [&there](std::uint64_t offset, std::span<const LocalRange> here) {
+        return there.copy(offset, here);
+      },
+      error);
+  if (!verdict.ok()) return answer_of(verdict, rnr_timer_);
+  if (error == EPERM || error == ENOSYS) return answer_of(AnswerKind::kByPackets);
+  return error == 0 ? 0 : answer_of(AnswerKind::kSenderMemory);
 }
 
 void MemoryLink::note_refusal(std::span<const std::byte> bytes) {

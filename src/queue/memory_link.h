@@ -20,6 +20,7 @@
 #include "memory/local_access.h"
 #include "memory_message.h"
 #include "near_access.h"
+#include "near_records.h"
 #include "near_work.h"
 #include "work/work.h"
 
@@ -37,7 +38,8 @@ struct MemoryParts {
   memory::AccessGuard& local;   // of this process's table, with the transmit lock
   QpTarget& target;
   Stats& stats;
-  const std::atomic<int>& sleepers;  // threads that sleep on the port
+  const std::shared_ptr<capture::Capture>& capture;  // null: none is written
+  const std::atomic<int>& sleepers;                  // threads that sleep on the port
 };
 
 // The reliable and the unreliable connection, and either end of an extended reliable one.
@@ -84,6 +86,8 @@ class MemoryLink final : public Link {
   void check_peer(Time now);
   Advance carry_out(NearWork& request, Time now);
   Advance send(NearWork& request);
+  Advance copy_part(NearWork& request, MessageHead head);
+  Advance offer_part(NearWork& request, MessageHead head);
   Advance announce_write(NearWork& request);
   void publish(const MessageHead& head, shm::CellKind kind, std::size_t inline_length);
   MessageHead head_of(const work::Work& work) const;
@@ -98,6 +102,7 @@ class MemoryLink final : public Link {
   Time::duration patience() const;
   std::uint16_t take_part(const MessageHead& head, std::span<const std::byte> bytes);
   work::RequestVerdict begin_message(const MessageHead& head);
+  std::uint16_t pull(std::span<const std::byte> bytes);
   void note_refusal(std::span<const std::byte> bytes);
 
   const QpType type_;
@@ -125,6 +130,7 @@ class MemoryLink final : public Link {
   unsigned attempts_ = 0;          // the same, of a target that is not there
   Time resumes_at_ = Time::min();  // when the first request is tried again
   Time checked_at_{};              // when the peer was last found alive
+  std::unique_ptr<NearRecords> records_;  // null: no capture is written
   // What a glance compares.
   std::atomic<shm::SlotHeader*> header_{nullptr};  // null: it waits for nothing
   std::atomic<std::uint64_t> seen_consumed_{0};

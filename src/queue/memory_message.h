@@ -22,6 +22,8 @@ inline constexpr std::uint8_t kAfterWrite = 16;
 inline constexpr std::uint8_t kAfterRefusal = 32;
 // The service is unreliable: the message is executed or dropped, and never answered.
 inline constexpr std::uint8_t kUnreliable = 64;
+// Part of a SEND whose bytes lie in the sender's memory still. The payload is an InPlaceNote.
+inline constexpr std::uint8_t kInPlace = 128;
 
 // The two words of a cell beside its payload (shm::Cell::tag and data).
 struct MessageHead {
@@ -53,6 +55,19 @@ struct RefusalNote {
   std::uint32_t operational = 0;  // 1: the memory has gone
 };
 
+// Buffers of the sender, in the order of their bytes, each with its lkey. The target reads them as
+// an initiator of READs reads memory, but as the sender's protection domain allows local reads.
+struct InPlaceNote {
+  struct Buffer {
+    std::uint64_t address = 0;
+    std::uint32_t length = 0;
+    std::uint32_t key = 0;
+  };
+  static constexpr std::size_t kMost = 6;
+  std::uint64_t count = 0;
+  std::array<Buffer, kMost> buffers;
+};
+
 // Precedes the bytes of a datagram.
 struct DatagramNote {
   std::uint32_t queue_key = 0;
@@ -64,12 +79,13 @@ struct DatagramNote {
 // Why a message was not executed (shm::answer_word()): a kind, and 8 bits of detail.
 enum class AnswerKind : std::uint8_t {
   kNone = 0,
-  kNotReady = 1,     // no receive is posted; the detail is a code of IBTA table 45
-  kNotThere = 2,     // no queue pair is connected to the sender's, or none receives
-  kInvalid = 3,      // it is longer than the receive, or no proper request
-  kAccess = 4,       // refused; the detail says why
-  kOperational = 5,  // the memory of the receive has gone
-  kByPackets = 6,    // its queue pair takes packets only
+  kNotReady = 1,      // no receive is posted; the detail is a code of IBTA table 45
+  kNotThere = 2,      // no queue pair is connected to the sender's, or none receives
+  kInvalid = 3,       // it is longer than the receive, or no proper request
+  kAccess = 4,        // refused; the detail says why
+  kOperational = 5,   // the memory of the receive has gone
+  kByPackets = 6,     // its queue pair takes packets only
+  kSenderMemory = 7,  // a buffer of the sender may not be read; the detail says why
 };
 constexpr std::uint16_t answer_of(AnswerKind kind, std::uint8_t detail = 0) {
   return static_cast<std::uint16_t>(static_cast<unsigned>(kind) << 8 | detail);

@@ -68,20 +68,11 @@ struct NearAccess::Piece {
   std::span<const LocalRange> here;  // empty: not pinned yet
 };
 
-class NearAccess::Pins {
- public:
-  explicit Pins(NearAccess& access) : access_(access) {}
-  ~Pins() {
-    access_.local_.release();
-    access_.peer_->memory().release();
-    access_.peer_->pairs().release();
-  }
-  Pins(const Pins&) = delete;
-  Pins& operator=(const Pins&) = delete;
-
- private:
-  NearAccess& access_;
-};
+void NearAccess::release() {
+  local_.release();
+  peer_->memory().release();
+  peer_->pairs().release();
+}
 
 NearOutcome NearAccess::carry_out(NearWork& request, std::uint64_t& budget) {
   const Access need = need_of(request.work);
@@ -237,6 +228,30 @@ NearOutcome NearAccess::change(NearWork& request) {
   *work.original = found;
   request.done = work.length;
   return {};
+}
+
+// No right of the peer's queue pair is needed: it has asked for this itself.
+NearAccess::Pull::Pull(NearAccess& access, std::span<const RemoteRange> buffers)
+    : access_(access), pins_(access) {
+  NearPeer& peer = *access.peer_;
+  const RemoteRange entry{0, 1, RegionKey{access.destination_}};
+  const memory::Grant pair = peer.pairs().check_and_pin(
+      {kDomainOfQueuePairs, Access::kNone, access.qpn_}, Access::kNone, {&entry, 1});
+  if (!pair.ok()) {
+    outcome_.how = pair.error == AccessError::kDisabled ? How::kByPackets : How::kNotThere;
+    return;
+  }
+  const DomainId domain = QueueEntry::of(pair.segments[0].base).domain;
+  const memory::Grant memory =
+      peer.memory().check_and_pin({domain, kLocalRead}, kLocalRead, buffers);
+  if (!memory.ok()) outcome_ = {How::kRefused, CompletionStatus::kLocalProtection, memory.error};
+}
+
+int NearAccess::Pull::copy(std::uint64_t offset, std::span<const LocalRange> here) {
+  LocalRange there[memory::kHazards * memory::kMaxSegments];
+  const std::size_t count =
+      slice<LocalRange>(access_.peer_->memory().granted(), offset, total_length(here), there);
+  return access_.move(here, {there, count}, CopyDirection::kFromProcess);
 }
 
 }  // namespace weft::queue

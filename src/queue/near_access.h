@@ -36,6 +36,18 @@ struct NearOutcome {
 
 // The operations of one queue pair. With the transmit lock.
 class NearAccess {
+  // Memory of both ends is pinned until the end of a try.
+  class Pins {
+   public:
+    explicit Pins(NearAccess& access) : access_(access) {}
+    ~Pins() { access_.release(); }
+    Pins(const Pins&) = delete;
+    Pins& operator=(const Pins&) = delete;
+
+   private:
+    NearAccess& access_;
+  };
+
  public:
   // `local` is a guard of this process's table, which outlives this. `extended`: requests name a
   // shared receive queue (annex A14).
@@ -53,14 +65,26 @@ class NearAccess {
   // Carries out WRITEs of few bytes by one system call: `works[0]` to the last one that `count`
   // names. False: none of them was carried out, and one by one they may be.
   bool write_together(NearWork* const* works, std::size_t count);
-  NearPeer& peer() { return *peer_; }
+  // Reads buffers of the peer into memory of this process.
+  class Pull {
+   public:
+    // Pins the buffers, if the peer's protection domain allows local reads of them: outcome().
+    Pull(NearAccess& access, std::span<const RemoteRange> buffers);
+    const NearOutcome& outcome() const { return outcome_; }
+    // Copies the bytes from `offset` on that fill `here`. An errno of copy_process_memory(), or 0.
+    int copy(std::uint64_t offset, std::span<const LocalRange> here);
+
+   private:
+    NearAccess& access_;
+    const Pins pins_;
+    NearOutcome outcome_;
+  };
 
  private:
   // Bytes of a request that are copied at once.
   struct Piece;
-  // Pinned until the end of a try.
-  class Pins;
 
+  void release();
   NearOutcome pin_pair(const work::Work& work, Access need);
   NearOutcome pin_here(Piece& piece, bool writes);
   NearOutcome pin_there(const NearWork& request, const Piece& piece, Access need);

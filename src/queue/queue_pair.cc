@@ -249,7 +249,8 @@ Status QueuePair::begin_receiving(std::size_t most_mtu) {
                         port,
                         qpn(),
                         std::min(most_mtu, wire::kMaxPathMtu),
-                        attachment_.memory};
+                        attachment_.memory,
+                        setup_.device->capture()};
     link_ = std::make_unique<DatagramLink>(attributes_, parts);
     target_ = std::move(target);
     return {};

@@ -88,7 +88,7 @@ Result<bool> QueuePair::begin_sharing() {
   link_ = std::make_unique<MemoryLink>(
       setup_.type, attributes_,
       MemoryParts{std::move(peer).value(), qpn(), setup_.domain, *this, *memory_, port.reader(),
-                  *target_, port.stats(), port.sleepers()});
+                  *target_, port.stats(), setup_.device->capture(), port.sleepers()});
   return true;
 }
 
@@ -133,7 +133,13 @@ std::uint16_t QueuePair::take_message(std::uint32_t source, const MessageHead& h
     raise(QpEvent::kCommunicationEstablished);
   }
   if (head.has(kLastPart)) setup_.port->stats().add(Stat::kSharedMessages);
-  const std::uint16_t why = link_->take_message(source, head, bytes);
+  std::uint16_t why = 0;
+  if (head.has(kInPlace)) {
+    const MutexLock guard(setup_.port->transmit_lock());
+    why = link_->take_message(source, head, bytes);
+  } else {
+    why = link_->take_message(source, head, bytes);
+  }
   explain_refusal();
   target_->release();
   return why;

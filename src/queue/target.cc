@@ -2,10 +2,15 @@
 // How does a queue pair execute the requests of its peer?
 #include "target.h"
 
+#include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "base/atomic_op.h"
+#include "base/slices.h"
+#include "os/user_memory.h"
+#include "queue/attributes.h"
 
 namespace weft::queue {
 
@@ -90,21 +95,57 @@ RequestVerdict QpTarget::message_begins() {
 
 RequestVerdict QpTarget::may_report_immediate() { return take_receive(); }
 
-RequestVerdict QpTarget::message_goes_on(std::span<const std::byte> bytes) {
-  if (!has_queue()) return work::kInvalidRequest;
+// The receive has room for so many bytes more, else it ends.
+bool QpTarget::has_room(std::uint64_t length) {
+  if (length <= receive_.length - received_) return true;
   ReceiveEnding ended;
-  if (bytes.size() > receive_.length - received_) {
-    ended.status = CompletionStatus::kLocalLength;
-    end_receive(ended);
-    return work::kInvalidRequest;
-  }
+  ended.status = CompletionStatus::kLocalLength;
+  end_receive(ended);
+  return false;
+}
+
+// Its buffer may not be used.
+RequestVerdict QpTarget::fail_receive(AccessError reason) {
+  ReceiveEnding ended;
+  ended.status = CompletionStatus::kLocalProtection;
+  ended.reason = reason;
+  end_receive(ended);
+  return kOperational;
+}
+
+RequestVerdict QpTarget::message_goes_on(std::span<const std::byte> bytes) {
+  if (!has_queue() || !has_room(bytes.size())) return work::kInvalidRequest;
   if (!local_->scatter(receive_.segments, received_, bytes)) {
-    ended.status = CompletionStatus::kLocalProtection;
-    ended.reason = local_->scatter_error();
-    end_receive(ended);
-    return kOperational;
+    return fail_receive(local_->scatter_error());
   }
   received_ += bytes.size();
+  return {};
+}
+
+RequestVerdict QpTarget::message_is_copied(std::uint64_t length, const Copy& copy, int& error) {
+  if (!has_queue() || !has_room(length)) return work::kInvalidRequest;
+  for (std::uint64_t done = 0; done < length;) {
+    work::Segment cut[kMaxSges];
+    const std::size_t count = std::min<std::size_t>(
+        slice<work::Segment>(receive_.segments, received_, length - done, cut), memory::kHazards);
+    RemoteRange keys[memory::kHazards];
+    std::uint64_t bytes = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      keys[i] = {reinterpret_cast<std::uint64_t>(cut[i].base), cut[i].length,
+                 RegionKey{cut[i].key}};
+      bytes += cut[i].length;
+    }
+    const memory::Grant here =
+        guard_.check_and_pin({end_.domain, kLocalWrite}, kLocalWrite, {keys, count});
+    if (!here.ok()) return fail_receive(here.error);
+    error = copy(done, here.segments);
+    const bool is_here = error != EFAULT || os::writable(here.segments, bytes);
+    guard_.release();
+    if (!is_here) return fail_receive(AccessError::kNone);
+    if (error != 0) return {};
+    done += bytes;
+    received_ += bytes;
+  }
   return {};
 }
 

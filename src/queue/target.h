@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -49,6 +50,16 @@ class QpTarget final : public work::Target {
   bool datagram(std::span<const std::byte> header, std::span<const std::byte> bytes,
                 const work::MessageEnd& end, std::uint32_t source);
 
+  // As message_goes_on(), by `length` bytes that `copy` writes: of those, the ones from an offset
+  // on that fill the ranges. `error`: its errno, where the fault is not in the memory of the
+  // receive.
+  using Copy = std::function<int(std::uint64_t offset, std::span<const LocalRange> here)>;
+  work::RequestVerdict message_is_copied(std::uint64_t length, const Copy& copy, int& error);
+
+  // The buffers of the message that goes on, and how many bytes of it have come.
+  std::span<const work::Segment> buffers() const { return receive_.segments; }
+  std::uint64_t received() const { return received_; }
+
   // Ends a receive that a message has taken and not finished, if there is one.
   void flush();
   // The peer says that an access was refused, or that its memory has gone.
@@ -64,6 +75,8 @@ class QpTarget final : public work::Target {
 
  private:
   bool has_queue();
+  bool has_room(std::uint64_t length);
+  work::RequestVerdict fail_receive(memory::AccessError reason);
   work::RequestVerdict take_receive();
   void end_receive(ReceiveEnding receive);
   work::RequestVerdict verdict_of(const memory::Accessed& accessed, Access need,

@@ -60,6 +60,12 @@ class Mailbox final : public link::Inbox, public link::PortLink {
   const Sender& sender() const { return sender_; }
 
   unsigned poll(link::InboxSink& sink) override;
+  // poll() would do nothing. False wherever that takes more than a look or two.
+  bool is_quiet() const {
+    const std::vector<Source*>& polled = sources_.polled();
+    return header().summary.load(std::memory_order_relaxed) == 0 && polled.size() <= 1 &&
+           !rendezvous_receiver_.busy() && (polled.empty() || !polled[0]->ring.has_message());
+  }
   // The polls so far have left new senders to the next one.
   bool has_newcomers() const { return !newcomers_.empty(); }
   bool accept(link::InboxSink& sink, const link::Offer& offer, std::span<const LocalRange> sges,
