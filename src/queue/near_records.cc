@@ -2,6 +2,7 @@
 // How are queue pairs within the host stated in a capture?
 #include "near_records.h"
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/atomic_op.h"
@@ -11,7 +12,6 @@ namespace {
 
 using capture::Record;
 using capture::RecordKind;
-using work::CompletionStatus;
 using work::WorkKind;
 
 void add(capture::RecordWriter& records, std::span<const work::Segment> buffers,
