@@ -35,14 +35,29 @@ bool each_part(std::span<const work::Segment> segments, std::uint64_t offset, st
 // The memory of a part, pinned in `guard`; nothing when its key allows no such access.
 std::span<const LocalRange> pin(AccessGuard& guard, DomainId domain, Access need,
                                 const work::Segment& part, AccessError& error) {
-  const RemoteRange range{reinterpret_cast<std::uint64_t>(part.base), part.length,
-                          RegionKey{part.key}};
+  const RemoteRange range = range_of(part);
   const Grant grant = guard.check_and_pin({domain, need}, need, {&range, 1});
   error = grant.error;
   return grant.ok() ? grant.segments : std::span<const LocalRange>();
 }
 
 }  // namespace
+
+BufferRanges::BufferRanges(std::span<const work::Segment> list, std::uint64_t offset,
+                           std::uint64_t most) {
+  for (const work::Segment& each : list) {
+    if (most == 0 || count == keys.size()) return;
+    if (offset >= each.length) {
+      offset -= each.length;
+      continue;
+    }
+    const std::uint64_t part = std::min<std::uint64_t>(each.length - offset, most);
+    keys[count++] = range_of({static_cast<std::byte*>(each.base) + offset, part, each.key});
+    length += part;
+    most -= part;
+    offset = 0;
+  }
+}
 
 bool LocalAccess::gather(std::span<const work::Segment> segments, std::uint64_t offset,
                          std::span<std::byte> out) {

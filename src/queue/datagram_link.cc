@@ -35,6 +35,11 @@ DatagramNote note_of(std::uint32_t queue_key, const os::SocketAddress& from,
   return note;
 }
 
+// The bytes of a packet with that payload, behind its UDP header.
+std::size_t length_of(const wire::Packet& packet, std::size_t payload) {
+  return wire::header_bytes(packet) + payload + wire::padding_of(payload) + wire::kIcrcBytes;
+}
+
 }  // namespace
 
 void DatagramLink::post(const QpSendRequest& request) {
@@ -124,17 +129,12 @@ DatagramLink::NearSend DatagramLink::send_near(const Posted& posted, Time now) {
     failed_ = true;
     return NearSend::kYes;
   }
-  const auto flags = static_cast<std::uint8_t>(kFirstPart | kLastPart | kUnreliable |
-                                               (posted.work.has_immediate ? kWithImmediate : 0) |
-                                               (posted.work.solicited ? kSolicitedEvent : 0));
+  const auto flags =
+      static_cast<std::uint8_t>(kFirstPart | kLastPart | kUnreliable | flags_of(posted.work));
   const MessageHead head{posted.destination, parts_.qpn, posted.work.immediate, flags};
   if (!fits) there.ring.next_cell().bulk = there.ring.take_bulk(length, 0);
-  link::SendRequest cell;
-  cell.operation = link::MessageOperation::kQueuePair;
-  cell.tag = head.tag();
-  cell.data = head.data();
-  there.ring.publish(cell, fits ? shm::CellKind::kInline : shm::CellKind::kBulk, false,
-                     fits ? length : 0);
+  publish(there.ring, head, fits ? shm::CellKind::kInline : shm::CellKind::kBulk,
+          fits ? length : 0);
   if (parts_.capture != nullptr) {
     const wire::Route route = roce::route_between(posted.from, posted.to);
     NearRecords(parts_.capture, route, route)
@@ -196,8 +196,7 @@ void DatagramLink::take_request(const roce::PacketArrival& arrival, Time /*now*/
       packet.queue_key != queue_key_) {
     return parts_.stats.add(Stat::kUnknownFlow);
   }
-  const std::size_t bytes = wire::header_bytes(packet) + packet.payload.size() +
-                            wire::padding_of(packet.payload.size()) + wire::kIcrcBytes;
+  const std::size_t bytes = length_of(packet, packet.payload.size());
   work::MessageEnd end;
   end.has_immediate = (wire::layout_of(packet.opcode).headers & wire::kImmediate) != 0;
   end.immediate = packet.immediate;
@@ -215,14 +214,12 @@ std::uint16_t DatagramLink::take_message(std::uint32_t /*source*/, const Message
   if (bytes.size() < sizeof note) return answer_of(AnswerKind::kInvalid);
   std::memcpy(&note, bytes.data(), sizeof note);
   const std::span<const std::byte> payload = bytes.subspan(sizeof note);
-  const work::MessageEnd end{head.has(kWithImmediate), false, head.has(kSolicitedEvent),
-                             head.immediate, 0};
+  const work::MessageEnd end = end_of(head);
   wire::Packet packet;
   packet.opcode = wire::opcode_of(
       wire::Transport::kUnreliableDatagram,
       end.has_immediate ? wire::Operation::kSendOnlyImmediate : wire::Operation::kSendOnly);
-  const std::size_t length = wire::header_bytes(packet) + payload.size() +
-                             wire::padding_of(payload.size()) + wire::kIcrcBytes;
+  const std::size_t length = length_of(packet, payload.size());
   const int family = note.is_ipv6 != 0 ? AF_INET6 : AF_INET;
   const auto from = os::SocketAddress::of_host(family, note.from.data(), roce::port_of(head.from));
   const auto to = os::SocketAddress::of_host(family, note.to.data(), roce::port_of(head.to));

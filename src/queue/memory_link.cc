@@ -291,22 +291,9 @@ void MemoryLink::use(std::unique_ptr<shm::PeerSlot> slot) {
   if (asleep_) slot_->header().sender_asleep.store(1);
 }
 
-std::uint8_t MemoryLink::flags_of(const work::Work& work) {
-  return static_cast<std::uint8_t>((work.has_immediate ? kWithImmediate : 0) |
-                                   (work.solicited ? kSolicitedEvent : 0));
-}
-
 MessageHead MemoryLink::head_of(const work::Work& work) const {
   const std::uint8_t flags = type_ == QpType::kUc ? kUnreliable : 0;
   return {destination_, parts_.qpn, work.immediate, flags, work.shared_receive};
-}
-
-void MemoryLink::publish(const MessageHead& head, shm::CellKind kind, std::size_t inline_length) {
-  link::SendRequest cell;
-  cell.operation = link::MessageOperation::kQueuePair;
-  cell.tag = head.tag();
-  cell.data = head.data();
-  ring_->publish(cell, kind, false, inline_length);
 }
 
 MemoryLink::Advance MemoryLink::send(NearWork& request) {
@@ -357,7 +344,7 @@ MemoryLink::Advance MemoryLink::copy_part(NearWork& request, MessageHead head) {
   }
   if (part == left) head.flags |= kLastPart | flags_of(work);
   if (!fits) ring_->next_cell().bulk = ring_->take_bulk(part, 0);
-  publish(head, fits ? shm::CellKind::kInline : shm::CellKind::kBulk, fits ? part : 0);
+  publish(*ring_, head, fits ? shm::CellKind::kInline : shm::CellKind::kBulk, fits ? part : 0);
   request.done += part;
   return Advance::kOver;
 }
@@ -378,7 +365,7 @@ MemoryLink::Advance MemoryLink::offer_part(NearWork& request, MessageHead head) 
   head.flags |= kInPlace;
   if (request.done == request.work.length) head.flags |= kLastPart | flags_of(request.work);
   std::memcpy(ring_->next_cell().bytes, &note, sizeof note);
-  publish(head, shm::CellKind::kInline, sizeof note);
+  publish(*ring_, head, shm::CellKind::kInline, sizeof note);
   return Advance::kOver;
 }
 
@@ -391,7 +378,7 @@ MemoryLink::Advance MemoryLink::announce_write(NearWork& request) {
   std::memcpy(ring_->next_cell().bytes, &length, sizeof length);
   MessageHead head = head_of(request.work);
   head.flags |= kFirstPart | kLastPart | kAfterWrite | flags_of(request.work);
-  publish(head, shm::CellKind::kInline, sizeof length);
+  publish(*ring_, head, shm::CellKind::kInline, sizeof length);
   request.end = ring_->position();
   ++in_ring_;
   return Advance::kOver;
@@ -489,7 +476,7 @@ void MemoryLink::refuse(const work::Work& work, const NearOutcome& outcome) {
     std::memcpy(ring_->next_cell().bytes, &note, sizeof note);
     MessageHead head = head_of(work);
     head.flags |= kFirstPart | kLastPart | kAfterRefusal;
-    publish(head, shm::CellKind::kInline, sizeof note);
+    publish(*ring_, head, shm::CellKind::kInline, sizeof note);
   }
   fail(outcome.status, detail);
 }
@@ -542,8 +529,7 @@ std::uint16_t MemoryLink::take_message(std::uint32_t source, const MessageHead& 
 
 std::uint16_t MemoryLink::take_part(const MessageHead& head, std::span<const std::byte> bytes) {
   work::RequestVerdict verdict = work::kInvalidRequest;
-  const work::MessageEnd end{head.has(kWithImmediate), false, head.has(kSolicitedEvent),
-                             head.immediate, 0};
+  const work::MessageEnd end = end_of(head);
   if (head.has(kAfterRefusal)) {
     note_refusal(bytes);
   } else if (head.has(kAfterWrite)) {

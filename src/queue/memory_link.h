@@ -89,13 +89,10 @@ class MemoryLink final : public Link {
   Advance copy_part(NearWork& request, MessageHead head);
   Advance offer_part(NearWork& request, MessageHead head);
   Advance announce_write(NearWork& request);
-  void publish(const MessageHead& head, shm::CellKind kind, std::size_t inline_length);
   MessageHead head_of(const work::Work& work) const;
-  static std::uint8_t flags_of(const work::Work& work);
   Advance access(NearWork& request, Time now);
   bool write_together();
   void refuse(const work::Work& work, const NearOutcome& outcome);
-  Advance drop(NearWork& request);
   Advance await_target(Time now);
   void end_first(work::CompletionStatus status, std::uint8_t detail = 0);
   void fail(work::CompletionStatus status, std::uint8_t detail = 0);

@@ -8,6 +8,7 @@
 
 #include "base/types.h"
 #include "work/target.h"
+#include "work/work.h"
 
 namespace weft::queue {
 
@@ -44,6 +45,15 @@ struct MessageHead {
             static_cast<std::uint32_t>(data >> 8 & 0xFF'FFFF)};
   }
 };
+
+// The flags that a request gives to its message, and the end that they are at the target.
+constexpr std::uint8_t flags_of(const work::Work& work) {
+  return static_cast<std::uint8_t>((work.has_immediate ? kWithImmediate : 0) |
+                                   (work.solicited ? kSolicitedEvent : 0));
+}
+inline work::MessageEnd end_of(const MessageHead& head) {
+  return {head.has(kWithImmediate), false, head.has(kSolicitedEvent), head.immediate, 0};
+}
 
 // An access that was refused. The target looks for itself, and no more is believed than that the
 // peer has ended the connection.

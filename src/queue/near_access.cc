@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/slices.h"
+#include "memory/local_access.h"
 #include "os/user_memory.h"
-#include "queue/attributes.h"
 
 namespace weft::queue {
 
@@ -43,27 +43,17 @@ std::size_t cut_last_line(std::span<const LocalRange> ranges, LocalRange* out) {
 }  // namespace
 
 struct NearAccess::Piece {
-  // As many scatter-gather entries behind the bytes that are done as can be pinned.
-  Piece(const NearWork& request, std::uint64_t most) {
-    work::Segment cut[kMaxSges];
-    const std::uint64_t left = request.work.length - request.done;
-    count = std::min<std::size_t>(
-        slice<work::Segment>(request.list(), request.done, std::min(most, left), cut), kHazards);
-    for (std::size_t i = 0; i < count; ++i) {
-      keys[i] = {reinterpret_cast<std::uint64_t>(cut[i].base), cut[i].length,
-                 RegionKey{cut[i].key}};
-      length += cut[i].length;
-    }
-    if (count == 0 || cut[0].key != 0) return;
-    copied = {cut[0].base, cut[0].length};
+  Piece(const NearWork& request, std::uint64_t most)
+      : buffers(request.list(), request.done, std::min(most, request.work.length - request.done)) {
+    const RemoteRange& first = buffers.keys[0];
+    if (buffers.count == 0 || first.key.v != 0) return;
+    copied = {reinterpret_cast<void*>(first.address), first.length};
     here = {&copied, 1};
   }
   Piece(const Piece&) = delete;
   Piece& operator=(const Piece&) = delete;
 
-  RemoteRange keys[kHazards];
-  std::size_t count = 0;
-  std::uint64_t length = 0;
+  const memory::BufferRanges buffers;
   LocalRange copied;                 // inline data
   std::span<const LocalRange> here;  // empty: not pinned yet
 };
@@ -106,8 +96,7 @@ NearOutcome NearAccess::pin_pair(const work::Work& work, Access need) {
 NearOutcome NearAccess::pin_here(Piece& piece, bool writes) {
   if (!piece.here.empty()) return {};
   const Access right = writes ? kLocalRead : kLocalWrite;
-  const memory::Grant grant =
-      local_.check_and_pin({domain_, right}, right, {piece.keys, piece.count});
+  const memory::Grant grant = local_.check_and_pin({domain_, right}, right, piece.buffers.ranges());
   if (!grant.ok()) return {How::kFailed, CompletionStatus::kLocalProtection, grant.error};
   piece.here = grant.segments;
   return {};
@@ -117,13 +106,13 @@ NearOutcome NearAccess::pin_here(Piece& piece, bool writes) {
 NearOutcome NearAccess::pin_there(const NearWork& request, const Piece& piece, Access need) {
   const work::Work& work = request.work;
   const RemoteRange whole{work.address, work.length, RegionKey{work.key}};
-  const RemoteRange part{work.address + request.done, piece.length, RegionKey{work.key}};
+  const RemoteRange part{work.address + request.done, piece.buffers.length, RegionKey{work.key}};
   memory::AccessGuard& there = peer_->memory();
   const auto allowed = [&](const RemoteRange& range) {
     return there.check_and_pin({domain_there_, need, destination_}, need, {&range, 1}).error;
   };
   AccessError error = AccessError::kNone;
-  if (request.done == 0 && piece.length != work.length) error = allowed(whole);
+  if (request.done == 0 && piece.buffers.length != work.length) error = allowed(whole);
   if (error == AccessError::kNone) error = allowed(part);
   if (error == AccessError::kNone) return {};
   return {How::kRefused, CompletionStatus::kRemoteAccess, error, need};
@@ -145,8 +134,8 @@ NearOutcome NearAccess::copy(NearWork& request, Access need, std::uint64_t& budg
     const int error =
         move(piece.here, there, writes ? CopyDirection::kToProcess : CopyDirection::kFromProcess);
     if (error != 0) return failure_of(error, piece.here, need);
-    request.done += piece.length;
-    budget -= piece.length;
+    request.done += piece.buffers.length;
+    budget -= piece.buffers.length;
   }
   return {};
 }
@@ -159,9 +148,7 @@ bool NearAccess::write_together(NearWork* const* works, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     const NearWork& each = *works[i];
     ranges[i] = {each.work.address, each.work.length, RegionKey{each.work.key}};
-    for (const work::Segment& sge : each.list()) {
-      keys[entries++] = {reinterpret_cast<std::uint64_t>(sge.base), sge.length, RegionKey{sge.key}};
-    }
+    for (const work::Segment& sge : each.list()) keys[entries++] = memory::range_of(sge);
   }
   const Pins pins(*this);
   constexpr Access kNeed = Access::kRemoteWrite;

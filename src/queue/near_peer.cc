@@ -20,6 +20,15 @@ std::string table_of(const shm::MailboxHeader& header) {
 
 }  // namespace
 
+void publish(shm::RingWriter& ring, const MessageHead& head, shm::CellKind kind,
+             std::size_t inline_length) {
+  link::SendRequest cell;
+  cell.operation = link::MessageOperation::kQueuePair;
+  cell.tag = head.tag();
+  cell.data = head.data();
+  ring.publish(cell, kind, false, inline_length);
+}
+
 Result<std::shared_ptr<NearPeer>> NearPeer::open(device::Device& device, const shm::Sender& sender,
                                                  std::uint16_t port) {
   const os::SocketAddress address =

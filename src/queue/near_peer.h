@@ -14,6 +14,7 @@
 #include "link_shm/peer_slot.h"
 #include "link_shm/ring_writer.h"
 #include "memory/access_guard.h"
+#include "memory_message.h"
 #include "os/socket_address.h"
 
 namespace weft::queue {
@@ -40,6 +41,10 @@ struct QueueEntry {
     return {DomainId{static_cast<std::uint32_t>(packed)}, static_cast<std::uint32_t>(packed >> 32)};
   }
 };
+
+// Makes the next cell of a ring, whose payload is written, visible as that message.
+void publish(shm::RingWriter& ring, const MessageHead& head, shm::CellKind kind,
+             std::size_t inline_length);
 
 // The owner of one UDP number, as the queue pairs of one number of this process see it. With the
 // transmit lock of the port.

@@ -2,15 +2,12 @@
 // How does a queue pair execute the requests of its peer?
 #include "target.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "base/atomic_op.h"
-#include "base/slices.h"
 #include "os/user_memory.h"
-#include "queue/attributes.h"
 
 namespace weft::queue {
 
@@ -125,26 +122,17 @@ RequestVerdict QpTarget::message_goes_on(std::span<const std::byte> bytes) {
 RequestVerdict QpTarget::message_is_copied(std::uint64_t length, const Copy& copy, int& error) {
   if (!has_queue() || !has_room(length)) return work::kInvalidRequest;
   for (std::uint64_t done = 0; done < length;) {
-    work::Segment cut[kMaxSges];
-    const std::size_t count = std::min<std::size_t>(
-        slice<work::Segment>(receive_.segments, received_, length - done, cut), memory::kHazards);
-    RemoteRange keys[memory::kHazards];
-    std::uint64_t bytes = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-      keys[i] = {reinterpret_cast<std::uint64_t>(cut[i].base), cut[i].length,
-                 RegionKey{cut[i].key}};
-      bytes += cut[i].length;
-    }
+    const memory::BufferRanges buffers(receive_.segments, received_, length - done);
     const memory::Grant here =
-        guard_.check_and_pin({end_.domain, kLocalWrite}, kLocalWrite, {keys, count});
+        guard_.check_and_pin({end_.domain, kLocalWrite}, kLocalWrite, buffers.ranges());
     if (!here.ok()) return fail_receive(here.error);
     error = copy(done, here.segments);
-    const bool is_here = error != EFAULT || os::writable(here.segments, bytes);
+    const bool is_here = error != EFAULT || os::writable(here.segments, buffers.length);
     guard_.release();
     if (!is_here) return fail_receive(AccessError::kNone);
     if (error != 0) return {};
-    done += bytes;
-    received_ += bytes;
+    done += buffers.length;
+    received_ += buffers.length;
   }
   return {};
 }

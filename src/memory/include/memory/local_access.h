@@ -2,6 +2,7 @@
 // How are the local buffers of work requests copied, each under its local key?
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -14,6 +15,22 @@ namespace weft::memory {
 
 // No region has this local key: it stands for an lkey that is never valid.
 inline constexpr std::uint32_t kInvalidLocalKey = ~0u;
+
+// A buffer as a guard is asked for it.
+inline RemoteRange range_of(const work::Segment& buffer) {
+  return {reinterpret_cast<std::uint64_t>(buffer.base), buffer.length, RegionKey{buffer.key}};
+}
+
+// As many buffers behind the first `offset` bytes of a list, up to `most` bytes of them, as one
+// grant pins.
+struct BufferRanges {
+  BufferRanges(std::span<const work::Segment> list, std::uint64_t offset, std::uint64_t most);
+  std::span<const RemoteRange> ranges() const { return {keys.data(), count}; }
+
+  std::array<RemoteRange, kHazards> keys;
+  std::size_t count = 0;
+  std::uint64_t length = 0;
+};
 
 // The local buffers of one domain. The key of each scatter-gather entry is looked up, and range,
 // domain and right are checked, whenever bytes are copied; the region is pinned for that time.
