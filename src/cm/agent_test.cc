@@ -584,8 +584,8 @@ TEST(Agent, TakesAnyTimes) {
   constexpr auto kForever = std::chrono::nanoseconds::max();
   AgentOptions options = options_of(2);
   options.packets = {{kForever, kForever, kForever}, kForever};
-  options.time_wait = options.probe_after = options.peer_timeout = options.suspect_timeout =
-      kForever;
+  options.time_wait = options.watch.probe_after = options.peer_timeout =
+      options.watch.suspect_timeout = kForever;
   Pair pair(options);
   ConnectRequest request = pair.request();
   request.repeats = {std::chrono::nanoseconds(0), std::chrono::nanoseconds(0), seconds(1)};

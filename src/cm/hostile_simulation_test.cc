@@ -196,7 +196,7 @@ TEST(HostileNetwork, AForgedAnswerToAProbeEndsNothing) {
 
 TEST(HostileNetwork, ARestartedPeerIsReachableAgainWithinTwoSeconds) {
   Scenario scenario = obliging(1);
-  scenario.agents.probe_after = seconds(20);  // so that only its REQ tells of it
+  scenario.agents.watch.probe_after = seconds(20);  // so that only its REQ tells of it
   Siege siege(scenario);
   World& world = siege.world;
   for (unsigned i = 0; i < 50; ++i) {

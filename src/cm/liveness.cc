@@ -33,27 +33,36 @@ wire::CmApr reply_to(const wire::CmLap& lap, std::uint8_t status, std::uint64_t 
 
 }  // namespace
 
+WatchedPeer& Liveness::peer_of(const CmConnection& connection) {
+  WatchedPeer& peer = core_.peers.get(connection.remote, connection.remote_guid);
+  if (peer.times == nullptr) {
+    const AgentOptions& options = core_.options;
+    peer.times = core_.host.is_near(peer.remote) ? &options.near_watch : &options.watch;
+  }
+  return peer;
+}
+
 void Liveness::watch(CmConnection& connection, Time now) {
   if (!is_watched(connection)) return;
-  WatchedPeer& peer = core_.peers.get(connection.remote, connection.remote_guid);
+  WatchedPeer& peer = peer_of(connection);
   connection.place.enter(peer.connections, connection.id);
   note_received(peer, now);
 }
 
 void Liveness::suspect(const CmConnection& connection, Time now) {
   if (!is_watched(connection)) return;
-  suspect(core_.peers.get(connection.remote, connection.remote_guid), connection.id, now);
+  suspect(peer_of(connection), connection.id, now);
 }
 
 void Liveness::check(const CmConnection& connection, Time now) {
   if (!is_watched(connection)) return;
-  WatchedPeer& peer = core_.peers.get(connection.remote, connection.remote_guid);
+  WatchedPeer& peer = peer_of(connection);
   if (peer.probe == nullptr) ask(peer, connection.id, probe_times(peer, kFirstPause, now), now);
 }
 
 Time Liveness::last_received(const CmConnection& connection) {
   if (!is_watched(connection)) return {};
-  return core_.peers.get(connection.remote, connection.remote_guid).last_received;
+  return peer_of(connection).last_received;
 }
 
 void Liveness::suspect_all(const Remote& remote, Time now) {
@@ -75,7 +84,7 @@ bool Liveness::suspect_others(const Remote& remote, std::uint64_t guid, Time now
 void Liveness::suspect(WatchedPeer& peer, ConnectionId id, Time now) {
   if (peer.is_suspect || now < peer.next_suspicion) return;
   peer.is_suspect = true;
-  const auto limit = core_.options.suspect_timeout;
+  const auto limit = peer.times->suspect_timeout;
   ask(peer, id, {kFirstPause, limit, limit}, now);
 }
 
@@ -127,7 +136,7 @@ void Liveness::on_lap(const CmArrival& arrival, const wire::CmLap& lap) {
 // It spares the next probe if that were one of the same connection. A suspicion is ended by answers
 // only.
 void Liveness::note_lap(CmConnection& connection, Time now) {
-  WatchedPeer& peer = core_.peers.get(connection.remote, connection.remote_guid);
+  WatchedPeer& peer = peer_of(connection);
   const bool is_next = peer.connections.oldest() == connection.id;
   connection.place.enter(peer.connections, connection.id);
   if (is_next && !peer.is_suspect) note_received(peer, now);
@@ -164,7 +173,7 @@ void Liveness::on_timer(WatchedPeer& peer, Time now) {
   if (now > peer.due + kLate && !probe.is_postponed) {
     // This process has not run: the answers may be waiting behind this call.
     probe.is_postponed = true;
-    probe.timer.end = std::max(probe.timer.end, after(now, core_.options.suspect_timeout));
+    probe.timer.end = std::max(probe.timer.end, after(now, peer.times->suspect_timeout));
   }
   if (probe.timer.end <= now) {
     const Time data = last_data(peer);
@@ -181,16 +190,16 @@ void Liveness::look_after(WatchedPeer& peer, Time now) {
   CmConnection& connection = *core_.entries.find(peer.connections.oldest());
   connection.place.enter(peer.connections, connection.id);
   const Time data = std::min(now, data_received(connection));
-  if (after(data, core_.options.probe_after) > now) return note_received(peer, data);
-  ask(peer, connection.id, probe_times(peer, core_.options.probe_after, now), now);
+  if (after(data, peer.times->probe_after) > now) return note_received(peer, data);
+  ask(peer, connection.id, probe_times(peer, peer.times->probe_after, now), now);
 }
 
 // Until the peer has been silent for `peer_timeout`.
 RepeatTimes Liveness::probe_times(const WatchedPeer& peer, std::chrono::nanoseconds first,
                                   Time now) const {
   const auto left = std::max<std::chrono::nanoseconds>(
-      after(peer.last_received, core_.options.peer_timeout) - now, core_.options.suspect_timeout);
-  return {first, core_.options.probe_after, left};
+      after(peer.last_received, core_.options.peer_timeout) - now, peer.times->suspect_timeout);
+  return {first, peer.times->probe_after, left};
 }
 
 Time Liveness::last_data(const WatchedPeer& peer) const {
@@ -209,8 +218,8 @@ void Liveness::note_received(WatchedPeer& peer, Time last_received) {
   peer.last_received = std::max(peer.last_received, last_received);
   // One end is earlier than the other, which its probe spares one.
   const auto later =
-      core_.options.guid > peer.guid ? core_.options.probe_after / 8 : std::chrono::nanoseconds(0);
-  arm(peer, after(after(peer.last_received, core_.options.probe_after), later));
+      core_.options.guid > peer.guid ? peer.times->probe_after / 8 : std::chrono::nanoseconds(0);
+  arm(peer, after(after(peer.last_received, peer.times->probe_after), later));
 }
 
 void Liveness::lose(CmConnection& connection, Time now) {

@@ -33,6 +33,7 @@ class Liveness {
   void advance(Time now);
 
  private:
+  WatchedPeer& peer_of(const CmConnection& connection);
   void suspect(WatchedPeer& peer, ConnectionId id, Time now);
   void ask(WatchedPeer& peer, ConnectionId id, const RepeatTimes& times, Time now);
   CmConnection* probed(const WatchedPeer& peer);

@@ -103,6 +103,26 @@ TEST(Liveness, OfARequesterWhoseRtuWasLostEstablishesTheConnection) {
   EXPECT_EQ(pair.b.program.look(), "established");
 }
 
+TEST(Liveness, AsksPeersOfItsHostMoreOften) {
+  for (const bool is_near : {false, true}) {
+    Pair pair;
+    pair.a.host.has_near_peers = is_near;
+    pair.establish(true);
+    const AgentOptions options;
+    const WatchTimes times = is_near ? options.near_watch : options.watch;
+    const std::size_t before = pair.a.host.count;
+    pair.pass(times.probe_after - milliseconds(1), true);
+    EXPECT_EQ(pair.a.host.count - before, 0);
+    pair.pass(times.probe_after / 8 + milliseconds(2), true);
+    EXPECT_EQ(pair.a.host.count - before, 1);
+    pair.a.agent.unreachable(pair.b.here, pair.now);
+    pair.pass(times.suspect_timeout - milliseconds(1), true);
+    EXPECT_EQ(pair.a.program.look(), "");
+    pair.pass(milliseconds(2), true);
+    EXPECT_EQ(pair.a.program.look(), "lost");
+  }
+}
+
 TEST(Liveness, WaitsForASlowPeerThatAUserAsksAbout) {
   Pair pair;
   pair.establish(true);

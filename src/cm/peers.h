@@ -26,6 +26,7 @@ struct WatchedPeer {
   Remote remote;
   std::uint64_t guid = 0;
   std::uint64_t number = 0;  // in the order of their first connections
+  const WatchTimes* times = nullptr;
   AgeList connections;       // the one that was probed last is the youngest
   Time last_received{};      // last sign of life
   Time due = Time::max();

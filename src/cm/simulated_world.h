@@ -50,7 +50,7 @@ struct Scenario {
     drawn.habits.ends = happens(random, 0.7) ? 0.15 : 0;
     drawn.repeats.limit = happens(random, 0.5) ? milliseconds(500) : seconds(30);
     drawn.habits.lies = happens(random, 0.2) ? 0.2 : 0;
-    drawn.agents.probe_after = happens(random, 0.5) ? milliseconds(500) : seconds(2);
+    drawn.agents.watch.probe_after = happens(random, 0.5) ? milliseconds(500) : seconds(2);
     drawn.agents.peer_timeout = happens(random, 0.5) ? seconds(5) : seconds(60);
     drawn.agents.packets.undecided_limit = happens(random, 0.5) ? seconds(2) : seconds(30);
     if (happens(random, 0.2)) return drawn;
@@ -185,7 +185,7 @@ class World {
       if (process != nullptr) process->close();
     }
     const bool forwards = scenario_.habits.hands_over != 0;
-    go_on_for(seconds(10) + 2 * scenario_.agents.probe_after +
+    go_on_for(seconds(10) + 2 * scenario_.agents.watch.probe_after +
               (forwards ? scenario_.agents.packets.undecided_limit : seconds(0)));
     for (const auto& process : processes_) {
       if (process != nullptr && ledger_.wrong().empty()) process->check_quiet();

@@ -42,7 +42,7 @@ std::string run(const Scenario& scenario) {
                   scenario.agents.packets.undecided_limit + scenario.agents.packets.replies.limit +
                   scenario.agents.peer_timeout + seconds(10));
   // One connection of each peer is probed at a time.
-  world.go_on_for(2 * scenario.agents.probe_after * world.ledger().watched());
+  world.go_on_for(2 * scenario.agents.watch.probe_after * world.ledger().watched());
   if (world.ledger().wrong().empty()) world.ledger().check_settled();
   world.close();
   return world.ledger().wrong();

@@ -76,6 +76,7 @@ class RecordingHost final : public CmHost {
                     id});
   }
   std::uint64_t random() override { return state_ = state_ * 6364136223846793005 + 99991; }
+  bool is_near(const Remote&) override { return has_near_peers; }
 
   // Names of the messages since the last look, which are gone then; a REJ with its reason.
   std::string look() {
@@ -88,6 +89,7 @@ class RecordingHost final : public CmHost {
 
   std::vector<Sent> sent;
   std::size_t count = 0;
+  bool has_near_peers = false;
 
  private:
   std::uint64_t state_;

@@ -25,10 +25,10 @@ SIDES = ("server", "client")
 
 
 def hears(process):
-    """True once its connection manager has received a message; false if none arrives."""
+    """True once its connection manager has received a message, or it has ended by what it heard; false if none arrives."""
     end = time.monotonic() + QUIET
     while time.monotonic() < end:
-        if sides.counted(process, "connection managers", ("rx_connection_messages",)) != 0:
+        if sides.counted(process, "connection managers", ("rx_connection_messages",)) != 0 or process.poll() is not None:
             return True
         time.sleep(0.01)
     return False

@@ -92,6 +92,10 @@ void PortManager::close() {
   space_.port().close_manager(*this, attachment_);
 }
 
+bool PortManager::is_near(const cm::Remote& remote) {
+  return os::is_local_address(remote.address.get());
+}
+
 std::uint64_t PortManager::random() { return os::random_number(); }
 
 std::uint32_t PortManager::new_psn() { return Psn(static_cast<std::uint32_t>(random())).value(); }

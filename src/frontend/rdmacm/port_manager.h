@@ -69,6 +69,7 @@ class PortManager final : public queue::PortClient,
   // cm::CmHost
   void send(const cm::Remote& to, cm::ConnectionId id, std::span<const std::byte> message) override;
   std::uint64_t random() override;
+  bool is_near(const cm::Remote& remote) override;
   // cm::User
   void handle(const cm::CmEvent& event) override;
   Time last_received(cm::ConnectionId, void*) override { return {}; }

@@ -20,6 +20,9 @@ class CmHost {
   virtual void send(const Remote& to, ConnectionId id, std::span<const std::byte> message) = 0;
   // Unpredictable for any peer.
   virtual std::uint64_t random() = 0;
+  // A process of this host, so that the end of its socket is reported at once. Asked once for each
+  // watched peer.
+  virtual bool is_near(const Remote&) { return false; }
 
  protected:
   ~CmHost() = default;

@@ -40,6 +40,15 @@ inline constexpr RepeatTimes kNoRepetition{std::chrono::nanoseconds::max(),
                                            std::chrono::nanoseconds::max(),
                                            std::chrono::nanoseconds::max()};
 
+// When the peer of an established connection is asked whether it lives.
+struct WatchTimes {
+  // Without a sign of life for so long a probe is sent, and repeated.
+  std::chrono::nanoseconds probe_after = std::chrono::seconds(2);
+  // A peer that the network reported as unreachable, or whose address another instance claims,
+  // counts as dead when no probe was answered for so long.
+  std::chrono::nanoseconds suspect_timeout = std::chrono::seconds(1);
+};
+
 struct AgentOptions {
   std::uint16_t port = 0;  // UDP port of the manager: the upper half of its communication ids
   std::uint64_t guid = 0;  // of this instance, drawn at random: the CA GUID of its messages
@@ -51,13 +60,11 @@ struct AgentOptions {
   // A communication id rests so long after the end of its connection (IBTA 12.9.8.4).
   std::chrono::nanoseconds time_wait = std::chrono::milliseconds(100);
   // Liveness of the peers of established connections that ask for it (ConnectRequest::watched):
-  // without a sign of life for `probe_after` a probe is sent, and repeated; without an answer for
-  // `peer_timeout` since the last sign of life the peer counts as dead. A peer that the network
-  // reported as unreachable, or whose address another instance claims, counts as dead when no probe
-  // was answered for `suspect_timeout`.
-  std::chrono::nanoseconds probe_after = std::chrono::seconds(2);
+  // without an answer for `peer_timeout` since the last sign of life the peer counts as dead.
+  WatchTimes watch = {};
+  // The same for peers of this host (CmHost::is_near()): their end is known within a second.
+  WatchTimes near_watch{std::chrono::milliseconds(400), std::chrono::milliseconds(300)};
   std::chrono::nanoseconds peer_timeout = std::chrono::seconds(60);
-  std::chrono::nanoseconds suspect_timeout = std::chrono::seconds(1);
   // REJ of an unknown service, connection or packet, of a REQ that is refused by refuse() or
   // repeated; DREP, APR and SIDR_REP of an unknown one.
   AnswerRates answers = {};
