@@ -87,7 +87,6 @@ void MemoryInbox::arrived(const link::Arrival& arrival) {
     const bool here = arrival.payload != nullptr || arrival.length == 0;
     why = here ? client->take_message(arrival.source, head, {arrival.payload, arrival.length})
                : answer_of(AnswerKind::kInvalid);
-    parts_.port.touch(*client);
   }
   if (why != 0) return mailbox_->fail(arrival.source, why);
   if (executed_.empty() || executed_.back() != arrival.source) executed_.push_back(arrival.source);

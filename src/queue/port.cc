@@ -11,7 +11,6 @@
 
 #include "memory_inbox.h"
 #include "os/at_fork.h"
-#include "os/cycles.h"
 #include "os/process_memory.h"
 #include "os/runtime_dir.h"
 #include "os/user_memory.h"
@@ -27,8 +26,8 @@ constexpr unsigned kTries = 1000;
 constexpr unsigned kReadsAtOnce = 4;
 // Polls in which a watched client waits for nothing before it is forgotten.
 constexpr unsigned kIdleLooks = 256;
-// About 0.4 us.
-constexpr std::uint64_t kFreshCycles = 1000;
+// Polls in succession that hand over messages without a look at the watched clients.
+constexpr unsigned kPostponedLooks = 4;
 // A program that polls looks far more often. Packets that are found after such a pause are late.
 constexpr auto kPause = std::chrono::milliseconds(1);
 // How long a process that exits tries to get the lock.
@@ -352,26 +351,19 @@ unsigned QpPort::take_messages() {
   return taken;
 }
 
-// A look at the clock takes as long as all the rest of a poll that finds nothing.
-Time QpPort::look_at_clock() {
-  const std::uint64_t cycles = os::cycles();
-  const bool is_fresh = cycles - clock_read_at_ < kFreshCycles;
-  if (is_fresh) return now_;
-  clock_read_at_ = cycles;
-  return Time::clock::now();
-}
-
-void QpPort::take_arrivals() {
-  const Time before = std::exchange(now_, look_at_clock());
+// True when something has arrived.
+bool QpPort::take_arrivals() {
+  const Time before = std::exchange(now_, clock_.now());
   const Time polled_before = polled_at_.load(std::memory_order_relaxed);
   polled_at_.store(now_, std::memory_order_relaxed);
   const unsigned taken = take_packets(before) + take_messages();
-  if (taken == 0) return;
+  if (taken == 0) return false;
   taken_.fetch_add(taken, std::memory_order_relaxed);
   if (now_ - std::max(before, polled_before) > kPause) {
     late_.fetch_add(taken, std::memory_order_relaxed);
   }
   if (now_ - polled_before > kOften) unpolled_.fetch_add(taken, std::memory_order_relaxed);
+  return true;
 }
 
 // Those with news are settled; after a while clients are forgotten that wait for nothing.
@@ -408,12 +400,15 @@ void QpPort::progress() {
   if (origin_.inherited()) return;
   if (!lock_.try_lock()) return;
   const MutexLock guard(lock_, std::adopt_lock);
-  take_arrivals();
+  const bool arrived = take_arrivals();
   take_news();
-  if (now_ < checks_at_) [[likely]] {
-    touch_watched(false);
-  } else {
+  // The program waits for the messages; it polls again for the ends of its own work.
+  const bool postpones = arrived && ++postponed_ < kPostponedLooks;
+  if (!postpones) postponed_ = 0;
+  if (now_ >= checks_at_) [[unlikely]] {
     check_peers();
+  } else if (!postpones) {
+    touch_watched(false);
   }
   settle_touched();
   if (due_ <= now_) look_at_active();

@@ -360,7 +360,7 @@ int QueuePair::post(const QpSendRequest& wanted) {
 // The last post has been made: packets leave without waiting for the port's lock. Returns when the
 // port is to look, if that is earlier than it would.
 Time QueuePair::posted() {
-  const Time now = Time::clock::now();
+  const Time now = setup_.port->clock().now();
   if (was_polled_.load(std::memory_order_relaxed)) {
     was_polled_.store(false, std::memory_order_relaxed);
     setup_.port->was_polled(now);

@@ -142,6 +142,7 @@ std::uint16_t QueuePair::take_message(std::uint32_t source, const MessageHead& h
   }
   explain_refusal();
   target_->release();
+  if (why != 0 || receive_failed_) setup_.port->touch(*this);
   return why;
 }
 

@@ -2,6 +2,7 @@
 // Has time passed since the last look, as cheaply as possible?
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 namespace weft::os {
@@ -12,8 +13,8 @@ inline std::uint64_t cycles() {
 #ifdef __x86_64__
   return __builtin_ia32_rdtsc();
 #else
-  static thread_local std::uint64_t looks = 0;
-  return looks += std::uint64_t{1} << 40;
+  static std::atomic<std::uint64_t> looks{0};
+  return looks.fetch_add(std::uint64_t{1} << 40, std::memory_order_relaxed);
 #endif
 }
 

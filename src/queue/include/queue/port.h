@@ -19,6 +19,7 @@
 #include "memory/access_guard.h"
 #include "os/origin.h"
 #include "os/wake_set.h"
+#include "queue/recent_clock.h"
 #include "roce/packet_port.h"
 
 namespace weft::queue {
@@ -138,6 +139,8 @@ class QpPort final : public device::Engine {
   const std::atomic<int>& sleepers() const { return sleepers_; }
   // The time of this poll.
   Time now() const WEFT_REQUIRES(lock_) { return now_; }
+  // That of a poll or a post.
+  RecentClock& clock() { return clock_; }
 
   void progress() override;
   // Sends the answers that wait for others, as the process exits. Any thread.
@@ -178,8 +181,7 @@ class QpPort final : public device::Engine {
   bool can_share() const;
   std::unique_ptr<MemoryInbox> open_inbox(std::uint16_t port);
   void touch_watched(bool all) WEFT_REQUIRES(lock_);
-  Time look_at_clock() WEFT_REQUIRES(lock_);
-  void take_arrivals() WEFT_REQUIRES(lock_);
+  bool take_arrivals() WEFT_REQUIRES(lock_);
   void check_peers() WEFT_REQUIRES(lock_);
   void take_news() WEFT_REQUIRES(lock_);
   void settle_touched() WEFT_REQUIRES(lock_);
@@ -204,9 +206,10 @@ class QpPort final : public device::Engine {
   std::vector<PortClient*> touched_ WEFT_GUARDED_BY(lock_);
   std::vector<PortClient*> active_ WEFT_GUARDED_BY(lock_);
   std::vector<PortClient*> watched_ WEFT_GUARDED_BY(lock_);
+  unsigned postponed_ WEFT_GUARDED_BY(lock_) = 0;  // looks at them
   std::vector<PortClient*> visited_ WEFT_GUARDED_BY(lock_);  // by this poll; null: detached since
+  RecentClock clock_;
   Time now_ WEFT_GUARDED_BY(lock_){};
-  std::uint64_t clock_read_at_ WEFT_GUARDED_BY(lock_) = 0;  // in cycles
   Time due_ WEFT_GUARDED_BY(lock_) = Time::max();           // of the active clients
   std::atomic<int> sleepers_{0};                            // written with the lock held
   // When the sockets are looked at (time_to_look()).
