@@ -33,6 +33,9 @@ PROGRAMS += [("rdmacm/programs", "--between-hosts", "--lose", "1")]
 # Together they make all rows of the matrix of refused accesses possible (tests/conformance/CMakeLists.txt).
 BAD_ACCESS_CONTRACTS = ("raw,endpoint,mmu_notify,virt_addr", "rma_event")
 
+# Tests of the conformance suite of verbs that mean packets (tests/verbs/conformance/CMakeLists.txt).
+OF_PACKETS = "LocalKey.MustBeValidAtARetransmission:ReadLimit.OfTheTargetEndsTheConnection"
+
 
 class Line:
     """One entry of the list: a command and the variables that it needs."""
@@ -86,6 +89,7 @@ def lines(seed, fuzz_seconds):
         yield Line(" ".join(map(str, (script, *words))), [sys.executable, f"tests/hosts/{script}.py", BUILD, *words])
     for program, *words in PROGRAMS:
         yield Line(" ".join((program, *words)), [sys.executable, f"tests/{program}.py", BUILD, *words])
+    yield from lines_of_queue_pairs()
     for kind, folder in (("verbs", "verbs"), ("rdma_cm", "rdmacm")):
         yield Line(f"kill -9 of {kind} programs, 200 moments",
                    [sys.executable, f"tests/{folder}/kills.py", BUILD, "--moments", "200", "--seed", seed])
@@ -96,6 +100,21 @@ def lines(seed, fuzz_seconds):
     yield Line("kill -9 with connections, 5,000 moments", [BUILD / "bin/weft_faults", "kill-connections"],
                WEFT_FAULTS_KILLS="5000", FI_WEFT_FOREIGN_PEERS="no", **provider)
     yield Line(f"fuzzers, {fuzz_seconds} s each", ["./dev", "fuzz", fuzz_seconds])
+
+
+def lines_of_queue_pairs():
+    """Programs and tests over each path within a host."""
+    libraries = {"WEFT_IFACE": "lo", "LD_LIBRARY_PATH": str((BUILD / "lib/verbs").resolve())}
+    for link in ("shm", "udp"):
+        for folder in ("verbs", "rdmacm"):
+            yield Line(f"programs of {folder} within a host, {link}",
+                       [sys.executable, f"tests/{folder}/programs.py", BUILD], FI_WEFT_LINKS=link)
+        yield Line(f"pyverbs 10 times, {link}", [sys.executable, "tests/verbs/pyverbs_tests.py", BUILD, "--repeat", "10"],
+                   FI_WEFT_LINKS=link)
+        for suite, skipped in (("verbs", OF_PACKETS if link == "shm" else ""), ("rdmacm", "")):
+            yield Line(f"conformance suite of {suite} 10 times, {link}",
+                       [BUILD / f"bin/weft_{suite}_conformance", "--gtest_brief=1", "--gtest_repeat=10", "--gtest_shuffle",
+                        f"--gtest_filter=*-{skipped}"], FI_WEFT_LINKS=link, **libraries)
 
 
 def machine():
