@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "base/result.h"
-#include "hmem/copier.h"
+#include "memory/copier.h"
 
 namespace weft::hmem {
 

@@ -13,28 +13,28 @@
 namespace weft::hmem {
 namespace {
 
-constexpr const char* kNames[kKinds] = {"host", "CUDA", "ROCR", "Level Zero"};
+constexpr const char* kNames[kMemoryKinds] = {"host", "CUDA", "ROCR", "Level Zero"};
 
-Result<std::unique_ptr<Driver>> load(Kind kind) {
+Result<std::unique_ptr<Driver>> load(MemoryKind kind) {
   switch (kind) {
-    case Kind::kCuda:
+    case MemoryKind::kCuda:
       return load_cuda();
-    case Kind::kRocr:
+    case MemoryKind::kRocr:
       return load_rocr();
-    case Kind::kZe:
+    case MemoryKind::kZe:
       return load_ze();
-    case Kind::kSystem:
+    case MemoryKind::kSystem:
       break;
   }
   return Error{ENOSYS, "no driver copies memory of the host"};
 }
 
-std::size_t index_of(Kind kind) { return static_cast<std::size_t>(kind); }
+std::size_t index_of(MemoryKind kind) { return static_cast<std::size_t>(kind); }
 
 // Calls copy(base, length), which returns 0 or a number of the driver, for the parts of the bytes
 // [offset, offset + length) of the list.
 template <class Copy>
-int for_each_part(Kind kind, std::span<const LocalRange> buffers, std::uint64_t offset,
+int for_each_part(MemoryKind kind, std::span<const LocalRange> buffers, std::uint64_t offset,
                   std::uint64_t length, Copy copy) {
   for (const LocalRange& each : buffers) {
     if (length == 0) return 0;
@@ -57,7 +57,7 @@ int for_each_part(Kind kind, std::span<const LocalRange> buffers, std::uint64_t 
 
 }  // namespace
 
-const char* name_of(Kind kind) { return kNames[index_of(kind)]; }
+const char* name_of(MemoryKind kind) { return kNames[index_of(kind)]; }
 
 Drivers::Drivers() = default;
 Drivers::~Drivers() = default;
@@ -68,7 +68,7 @@ Drivers& Drivers::of_process() {
   return drivers;
 }
 
-Driver* Drivers::driver(Kind kind) { return loaded_[index_of(kind)].load(); }
+Driver* Drivers::driver(MemoryKind kind) { return loaded_[index_of(kind)].load(); }
 
 Status Drivers::use(const Place& place) {
   if (place.is_host()) return {};
@@ -87,7 +87,7 @@ Status Drivers::use(const Place& place) {
 }
 
 Place Drivers::find(const void* address) {
-  for (const Kind kind : {Kind::kCuda, Kind::kRocr, Kind::kZe}) {
+  for (const MemoryKind kind : {MemoryKind::kCuda, MemoryKind::kRocr, MemoryKind::kZe}) {
     Driver* const known = driver(kind);
     std::uint64_t device = 0;
     if (known != nullptr && known->owns(address, device)) return {kind, device};

@@ -45,8 +45,8 @@ struct ZeFunctions {
   ZeResult (*init)(std::uint32_t flags) = nullptr;
   ZeResult (*drivers)(std::uint32_t* count, ZeHandle* drivers) = nullptr;
   ZeResult (*devices)(ZeHandle driver, std::uint32_t* count, ZeHandle* devices) = nullptr;
-  ZeResult (*context)(ZeHandle driver, const ZeContextDescription* how, ZeHandle* context) =
-      nullptr;
+  ZeResult (*context)(ZeHandle driver, const ZeContextDescription* how,
+                      ZeHandle* context) = nullptr;
   ZeResult (*list)(ZeHandle context, ZeHandle device, const ZeQueueDescription* how,
                    ZeHandle* list) = nullptr;
   ZeResult (*copy)(ZeHandle list, void* to, const void* from, std::size_t length, ZeHandle signal,
@@ -66,10 +66,7 @@ struct ZeFunctions {
 class Ze final : public Driver {
  public:
   Ze(const ZeFunctions& functions, ZeHandle context, std::vector<ZeHandle> devices)
-      : ze_(functions),
-        context_(context),
-        devices_(std::move(devices)),
-        lists_(devices_.size()) {}
+      : ze_(functions), context_(context), devices_(std::move(devices)), lists_(devices_.size()) {}
 
   bool has_device(std::uint64_t device) const override { return device < devices_.size(); }
 

@@ -226,9 +226,13 @@ AccessError AccessGuard::check_and_pin_one(const Through& through, Access need,
   if (range.address < found.start) return AccessError::kBeforeStart;
   const std::uint64_t offset = range.address - found.start;
   if (offset > found.length || range.length > found.length - offset) return AccessError::kPastEnd;
-  const std::uint32_t has_parts =
-      found.next | (static_cast<std::uint32_t>(found.access) & kPartNotRefreshed);
-  if (has_parts == 0) [[likely]] {
+  constexpr std::uint32_t kOwnWay = kPartNotRefreshed | kRegionOfDevice;
+  const std::uint32_t state = static_cast<std::uint32_t>(found.access) & kOwnWay;
+  if ((state & kRegionOfDevice) != 0) [[unlikely]] {
+    if (table_->devices_ == nullptr) return AccessError::kNotServed;  // of another process
+    device_slot_ = last_slot_;
+  }
+  if ((found.next | state) == 0) [[likely]] {
     grant(found.base + offset, range.length);
   } else if (const auto error = walk_segments(offset, range.length, element);
              error != AccessError::kNone) {
@@ -242,6 +246,10 @@ AccessError AccessGuard::check_and_pin_one(const Through& through, Access need,
 void AccessGuard::grant(std::uint64_t base, std::uint64_t length) {
   granted_slots_[granted_count_] = last_slot_;
   granted_[granted_count_++] = {reinterpret_cast<void*>(base), length};
+}
+
+DeviceMemory AccessGuard::find_device_memory() const {
+  return table_->devices_ != nullptr ? table_->devices_->find(device_slot_) : DeviceMemory{};
 }
 
 // The region is pinned: its segments stay as they are. Bytes that are not refreshed end the walk,
@@ -286,6 +294,7 @@ Grant AccessGuard::check_and_pin(const Through& through, Access need,
   release();
   report_count_ = 0;
   granted_count_ = 0;
+  device_slot_ = kMaxRegions;
   culprit_ = 0;
   if (!includes(through.served, need)) return {AccessError::kNotServed, 0, {}};
   for (std::size_t i = 0; i < ranges.size(); ++i) {

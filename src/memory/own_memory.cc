@@ -11,16 +11,33 @@
 namespace weft::memory {
 namespace {
 
+// Copies of granted bytes, which the processor makes unless they are memory of a device. An errno,
+// or 0.
+int load(const DeviceMemory& device, std::span<const LocalRange> from, std::span<std::byte> out) {
+  if (device.copier != nullptr) [[unlikely]]
+    return device.copier->to_host(out.data(), device.place, from, 0, out.size());
+  return os::gather(out.data(), from, out.size()) ? 0 : EFAULT;
+}
+
+int store(const DeviceMemory& device, std::span<const LocalRange> to,
+          std::span<const std::byte> bytes, std::uint64_t offset) {
+  if (device.copier != nullptr) [[unlikely]]
+    return device.copier->from_host(device.place, to, offset, bytes.data(), bytes.size());
+  return os::scatter(to, bytes.data(), bytes.size(), offset) ? 0 : EFAULT;
+}
+
 // The caller holds the stripes of `here`. An errno, or 0.
-int change_in_place(const AtomicAction& action, const LocalRange& here, const std::byte* operand,
-                    const std::byte* compare, std::byte* fetched) {
+int change_in_place(const DeviceMemory& device, const AtomicAction& action, const LocalRange& here,
+                    const std::byte* operand, const std::byte* compare, std::byte* fetched) {
   std::byte initial[kMaxAtomicBytes];
   std::byte value[kMaxAtomicBytes];
-  if (!os::copy_from_user(initial, here.base, here.length)) return EFAULT;
+  if (const int error = load(device, {&here, 1}, {initial, here.length})) return error;
   std::memcpy(value, initial, here.length);
   apply(action, value, operand, compare, here.length);
   const bool changes = std::memcmp(value, initial, here.length) != 0;
-  if (changes && !os::copy_to_user(here.base, value, here.length)) return EFAULT;
+  if (changes) {
+    if (const int error = store(device, {&here, 1}, {value, here.length}, 0)) return error;
+  }
   if (fetched != nullptr) std::memcpy(fetched, initial, here.length);
   return 0;
 }
@@ -70,15 +87,14 @@ Accessed OwnMemory::write(const RemoteRange& range, std::span<const std::byte> b
     done = pin(served_.rma, Access::kRemoteWrite, range);
   }
   const std::uint64_t offset = range.address - pinned_.address;
-  if (done.ok() && !os::scatter(guard_->granted(), bytes.data(), bytes.size(), offset))
-    done.error = EFAULT;
+  if (done.ok()) done.error = store(guard_->device_memory(), guard_->granted(), bytes, offset);
   release();
   return done;
 }
 
 Accessed OwnMemory::read(const RemoteRange& range, std::span<std::byte> bytes) {
   Accessed done = pin(served_.rma, Access::kRemoteRead, range);
-  if (done.ok() && !os::gather(bytes.data(), guard_->granted(), bytes.size())) done.error = EFAULT;
+  if (done.ok()) done.error = load(guard_->device_memory(), guard_->granted(), bytes);
   release();
   return done;
 }
@@ -102,13 +118,14 @@ int OwnMemory::change_places(const AtomicAction& action, const std::byte* operan
   const std::span<const LocalRange> places = guard_->granted();
   if (places.size() > 1 && wait == LockWait::kBrief) return EBUSY;
   const std::byte* compares = operands + (action.has_operand() ? pinned_.length : 0);
+  const DeviceMemory device = guard_->device_memory();
   std::size_t offset = 0;
   for (std::size_t i = 0; i < places.size(); ++i) {
     const LocalRange& here = places[i];
     if (here.length == 0) continue;
     int error = guard_->lock(i, wait);
     if (error == 0) {
-      error = change_in_place(action, here, operands + offset, compares + offset,
+      error = change_in_place(device, action, here, operands + offset, compares + offset,
                               fetched != nullptr ? fetched + offset : nullptr);
     }
     guard_->unlock();

@@ -58,7 +58,7 @@ Result<std::unique_ptr<RegionTable>> RegionTable::create(const std::string& dire
 }
 
 std::shared_ptr<RegionTableView> RegionTable::for_owner() const {
-  return std::make_shared<RegionTableView>(memory_, stripes_);
+  return std::make_shared<RegionTableView>(memory_, stripes_, devices_);
 }
 
 // Shows the slot to peers as it is now: its contents before an even sequence, and after an odd one.
@@ -249,6 +249,7 @@ void RegionTable::fill(RegionSlot& fresh, const RegionAttributes& attributes, Re
   fresh.binding.store(attributes.binding, std::memory_order_relaxed);
   fresh.access.store(static_cast<std::uint32_t>(attributes.access) |
                          (attributes.disabled ? kRegionDisabled : 0) |
+                         (attributes.device.copier != nullptr ? kRegionOfDevice : 0) |
                          attributes.authorization << kAuthorizationShift,
                      std::memory_order_relaxed);
   fresh.sequence.store(fresh.sequence.load(std::memory_order_relaxed) + 1,
@@ -275,6 +276,7 @@ Result<Registration> RegionTable::add(const RegionAttributes& attributes) {
   const RegionKey key = !attributes.choose_key ? attributes.key
                         : attributes.short_key ? short_keys_.take()
                                                : unused_key(attributes.domain);
+  if (attributes.device.copier != nullptr) devices_->add(number.value(), attributes.device);
   fill(slot(number.value()), attributes, key, size.value());
   publish(number.value());
   insert_into_index(word_, number.value());
@@ -451,6 +453,7 @@ Status RegionTable::remove(const Registration& registration, int timeout_ms) {
   }
   const std::lock_guard guard(mutex_);
   if (registration.short_key) short_keys_.give_back(registration.key);
+  devices_->remove(registration.slot);
   free_slots(registration.slot + 1);
   return {};
 }

@@ -20,7 +20,7 @@ using testing::StandIn;
 
 struct DriverCase {
   const char* name;
-  Kind kind;
+  MemoryKind kind;
   const char* library;
 };
 
@@ -105,26 +105,27 @@ TEST_P(Copies, AreMadeByAnyThread) {
 }
 
 TEST_P(Copies, FindTheDeviceOfAnAddress) {
-  const LocalRange buffer = allocate(8192, GetParam().kind == Kind::kRocr ? 0 : 1);
+  const LocalRange buffer = allocate(8192, GetParam().kind == MemoryKind::kRocr ? 0 : 1);
   const Place found = drivers.find(static_cast<std::byte*>(buffer.base) + 8191);
   EXPECT_EQ(found.kind, GetParam().kind);
-  EXPECT_EQ(found.device, GetParam().kind == Kind::kRocr ? 0U : 1U);
+  EXPECT_EQ(found.device, GetParam().kind == MemoryKind::kRocr ? 0U : 1U);
   EXPECT_TRUE(drivers.find(&found).is_host());
   EXPECT_TRUE(drivers.find(nullptr).is_host());
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Copies,
-                         ::testing::Values(DriverCase{"Cuda", Kind::kCuda, "libcuda.so.1"},
-                                           DriverCase{"Rocr", Kind::kRocr, "libhsa-runtime64.so.1"},
-                                           DriverCase{"Ze", Kind::kZe, "libze_loader.so.1"}),
+                         ::testing::Values(DriverCase{"Cuda", MemoryKind::kCuda, "libcuda.so.1"},
+                                           DriverCase{"Rocr", MemoryKind::kRocr,
+                                                      "libhsa-runtime64.so.1"},
+                                           DriverCase{"Ze", MemoryKind::kZe, "libze_loader.so.1"}),
                          [](const auto& each) { return std::string(each.param.name); });
 
 TEST(DriversOfDevices, HaveTheDevicesThatTheyName) {
   Drivers& drivers = Drivers::of_process();
-  EXPECT_TRUE(drivers.use({Kind::kSystem, 9}).ok());
-  EXPECT_TRUE(drivers.use({Kind::kCuda, 1}).ok());
-  EXPECT_EQ(drivers.use({Kind::kCuda, 2}).error().code, EINVAL);
-  EXPECT_EQ(drivers.use({Kind::kZe, 2}).error().code, EINVAL);
+  EXPECT_TRUE(drivers.use({MemoryKind::kSystem, 9}).ok());
+  EXPECT_TRUE(drivers.use({MemoryKind::kCuda, 1}).ok());
+  EXPECT_EQ(drivers.use({MemoryKind::kCuda, 2}).error().code, EINVAL);
+  EXPECT_EQ(drivers.use({MemoryKind::kZe, 2}).error().code, EINVAL);
 }
 
 TEST(DriversOfDevices, CopyNoMemoryOfTheHost) {
@@ -137,10 +138,10 @@ TEST(DriversOfDevices, CopyNoMemoryOfTheHost) {
 // Of CUDA: the address belongs to a context that no thread of Weft has.
 TEST(DriversOfDevices, LeaveTheCurrentContextAlone) {
   const StandIn stand_in("libcuda.so.1");
-  ASSERT_TRUE(Drivers::of_process().use({Kind::kCuda, 0}).ok());
+  ASSERT_TRUE(Drivers::of_process().use({MemoryKind::kCuda, 0}).ok());
   const LocalRange buffer{stand_in.allocate(16, 1), 16};
   std::byte bytes[16] = {};
-  EXPECT_EQ(Drivers::of_process().to_host(bytes, {Kind::kCuda, 1}, {&buffer, 1}, 0, 16), 0);
+  EXPECT_EQ(Drivers::of_process().to_host(bytes, {MemoryKind::kCuda, 1}, {&buffer, 1}, 0, 16), 0);
   stand_in.free(buffer.base);
 }
 

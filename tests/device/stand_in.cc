@@ -31,7 +31,7 @@ std::mutex mutex;
 std::map<std::uintptr_t, Allocation>& allocations = *new std::map<std::uintptr_t, Allocation>;
 std::atomic<std::uint64_t> copies{0};
 std::atomic<std::uint64_t> fails_at{0};
-int contexts[kDevices];          // their addresses are the contexts
+int contexts[kDevices];  // their addresses are the contexts
 thread_local void* current = nullptr;
 
 std::size_t whole_pages(std::size_t length) { return (length + kPage - 1) / kPage * kPage; }

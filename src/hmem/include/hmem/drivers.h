@@ -7,11 +7,19 @@
 #include <mutex>
 
 #include "base/result.h"
-#include "hmem/copier.h"
+#include "memory/copier.h"
 
 namespace weft::hmem {
 
+using memory::Copier;
+using memory::kMemoryKinds;
+using memory::MemoryKind;
+using memory::Place;
+
 class Driver;
+
+// "CUDA".
+const char* name_of(MemoryKind kind);
 
 // The copier by the drivers of the devices' makers. Their libraries are loaded when they are first
 // asked for. Any thread.
@@ -38,12 +46,12 @@ class Drivers final : public Copier {
 
  private:
   Drivers();
-  Driver* driver(Kind kind);
+  Driver* driver(MemoryKind kind);
 
   std::mutex mutex_;
   // Written once each, with the mutex held.
-  std::atomic<Driver*> loaded_[kKinds] = {};
-  std::unique_ptr<Driver> owned_[kKinds];
+  std::atomic<Driver*> loaded_[kMemoryKinds] = {};
+  std::unique_ptr<Driver> owned_[kMemoryKinds];
 };
 
 }  // namespace weft::hmem

@@ -9,6 +9,7 @@
 #include "base/refused_access.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "memory/device_regions.h"
 #include "memory/stripe_locks.h"
 #include "memory/table_layout.h"
 #include "memory/table_memory.h"
@@ -58,8 +59,10 @@ class RegionTableView {
   static Result<std::shared_ptr<RegionTableView>> open(const std::string& directory,
                                                        const std::string& name,
                                                        std::shared_ptr<StripeTable> stripes = {});
-  RegionTableView(std::shared_ptr<TableMemory> memory, std::shared_ptr<StripeTable> stripes)
-      : memory_(std::move(memory)), stripes_(std::move(stripes)) {}
+  // `devices`: of the owner.
+  RegionTableView(std::shared_ptr<TableMemory> memory, std::shared_ptr<StripeTable> stripes,
+                  std::shared_ptr<const DeviceRegions> devices = nullptr)
+      : memory_(std::move(memory)), stripes_(std::move(stripes)), devices_(std::move(devices)) {}
 
   // Other views of the same directory may have the same.
   const std::shared_ptr<StripeTable>& stripes() const { return stripes_; }
@@ -69,6 +72,7 @@ class RegionTableView {
 
   const std::shared_ptr<TableMemory> memory_;
   const std::shared_ptr<StripeTable> stripes_;
+  const std::shared_ptr<const DeviceRegions> devices_;
 };
 
 // The endpoint of the owner that an access goes through: the domain in which keys are looked up,
@@ -121,6 +125,11 @@ class AccessGuard {
   // The segments of the last grant.
   std::span<const LocalRange> granted() const { return {granted_, granted_count_}; }
 
+  // How the bytes of the last grant, of one range, are reached: without a copier by the processor.
+  DeviceMemory device_memory() const {
+    return device_slot_ == kMaxRegions ? DeviceMemory{} : find_device_memory();
+  }
+
   // Lets the regions go. Idempotent.
   void release();
 
@@ -161,6 +170,7 @@ class AccessGuard {
                  Found& found, int& tries);
   void note_for_report(const Found& found, Access need, RegionKey key);
   void grant(std::uint64_t base, std::uint64_t length);
+  DeviceMemory find_device_memory() const;
   std::uint32_t shift_of(std::uint64_t address, std::uint64_t length) const;
   std::uint32_t find_shift(RegionSlot& region) const;
 
@@ -177,8 +187,9 @@ class AccessGuard {
   RegionKey keys_to_report_[kHazards];
   std::size_t report_count_ = 0;
   std::uint32_t last_slot_ = kMaxRegions;  // where the last key was found; the next is often there
-  std::uint32_t culprit_ = 0;              // the number of the last refused range
-  Found refused_;                          // the region of the last refused range, if there was one
+  std::uint32_t device_slot_ = kMaxRegions;  // of a granted region that is memory of a device
+  std::uint32_t culprit_ = 0;                // the number of the last refused range
+  Found refused_;  // the region of the last refused range, if there was one
 };
 
 }  // namespace weft::memory

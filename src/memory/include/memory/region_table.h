@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "memory/access_guard.h"
+#include "memory/copier.h"
 #include "memory/region_parts.h"
 #include "memory/short_keys.h"
 #include "memory/table_layout.h"
@@ -35,6 +36,8 @@ struct RegionAttributes {
   bool disabled = false;      // refuses all accesses until RegionTable::enable()
   // The number of its authorization key, which the caller keeps as long as the region is there.
   std::uint32_t authorization = 0;
+  // Memory of a device: with a copier. Accesses by the owner alone.
+  DeviceMemory device = {};
 };
 
 // A live registration: where it is and what it is called.
@@ -129,6 +132,7 @@ class RegionTable {
   const std::shared_ptr<TableMemory> memory_;
   const std::string name_;
   std::shared_ptr<StripeTable> stripes_;
+  const std::shared_ptr<DeviceRegions> devices_ = std::make_shared<DeviceRegions>();
   std::mutex mutex_;
   ShortKeys short_keys_;
   std::vector<std::uint32_t> free_slots_;

@@ -78,6 +78,8 @@ struct alignas(kCacheLine) RegionSlot {
 // (fi_mr_enable(3)) or is being refreshed, and of the bytes of one slot, which are closed until
 // they are refreshed (fi_mr_refresh(3)).
 inline constexpr std::uint32_t kRegionDisabled = 1u << 14;
+// Memory of a device: the owner alone can copy it.
+inline constexpr std::uint32_t kRegionOfDevice = 1u << 13;
 inline constexpr std::uint32_t kPartNotRefreshed = 1u << 15;
 
 // Also there: the number that the owner has given the region's authorization key, or 0. It means

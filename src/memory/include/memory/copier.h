@@ -8,22 +8,19 @@
 
 #include "base/types.h"
 
-namespace weft::hmem {
+namespace weft::memory {
 
 // Kinds of memory, numbered as enum fi_hmem_iface of fi_mr(3).
-enum class Kind : std::uint8_t { kSystem = 0, kCuda = 1, kRocr = 2, kZe = 3 };
-inline constexpr std::size_t kKinds = 4;
-
-// "CUDA".
-const char* name_of(Kind kind);
+enum class MemoryKind : std::uint8_t { kSystem = 0, kCuda = 1, kRocr = 2, kZe = 3 };
+inline constexpr std::size_t kMemoryKinds = 4;
 
 // Where memory is: its kind, and the device as fi_mr(3) numbers it (CUdevice; the index of a
 // ze_device_handle_t).
 struct Place {
-  Kind kind = Kind::kSystem;
+  MemoryKind kind = MemoryKind::kSystem;
   std::uint64_t device = 0;
 
-  bool is_host() const { return kind == Kind::kSystem; }
+  bool is_host() const { return kind == MemoryKind::kSystem; }
 };
 
 // Copies `length` bytes, behind the first `offset` ones of a list of buffers in memory of `place`,
@@ -40,4 +37,10 @@ class Copier {
   ~Copier() = default;
 };
 
-}  // namespace weft::hmem
+// How the bytes of a region are reached. The copier outlives the region.
+struct DeviceMemory {
+  Copier* copier = nullptr;
+  Place place;
+};
+
+}  // namespace weft::memory
