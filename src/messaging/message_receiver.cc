@@ -90,7 +90,17 @@ void MessageReceiver::source_closed(std::uint32_t source, bool died) {
   peer_.source_closed(*gone);
 }
 
+int MessageReceiver::finish_staged(const Receive& receive, const MatchInfo& taken) {
+  return receive.staging->finish_part({receive.sges, receive.count},
+                                      std::min<std::uint64_t>(taken.length, receive.capacity));
+}
+
 inline void MessageReceiver::finish(Receive& receive, const MatchInfo& taken, int error) {
+  void* buffer = receive.count != 0 ? receive.sges[0].base : nullptr;
+  if (receive.staging != nullptr) [[unlikely]] {
+    if (error == 0) error = finish_staged(receive, taken);
+    if (buffer != nullptr) buffer = receive.staging->buffer_of(buffer);
+  }
   const bool truncated = error == 0 && taken.length > receive.capacity;
   if (truncated) error = EMSGSIZE;
   const bool gives_back = receive.whole != nullptr && queue_.leave_whole(receive);
@@ -100,7 +110,7 @@ inline void MessageReceiver::finish(Receive& receive, const MatchInfo& taken, in
       completion.context = receive.context;
       completion.flags = taken.flags | (gives_back ? std::uint64_t{device::kMultiReceive} : 0);
       completion.length = truncated ? receive.capacity : taken.length;
-      completion.buffer = receive.count != 0 ? receive.sges[0].base : nullptr;
+      completion.buffer = buffer;
       completion.data = taken.data;
       completion.tag = taken.tag;
       completion.source = taken.sender;

@@ -177,6 +177,9 @@ inline int MessageSender::start(link::Flow* flow, Call& call, Start begin) {
   call.cookie = next_pending_;
   const link::Outcome outcome = attempt(call, flow, begin);
   if (outcome.state == link::Outcome::State::kDone) [[likely]] {
+    if (call.staging != nullptr) [[unlikely]] {
+      if (const int error = call.staging->finish(); error != 0) return fail(call, error);
+    }
     complete(call.report, flags_of(call), event_of(call));
     return 0;
   }
@@ -188,6 +191,7 @@ inline int MessageSender::start(link::Flow* flow, Call& call, Start begin) {
   pending.event = event_of(call);
   pending.report = call.report.wanted();
   pending.counter = use_of(call.report.counter());
+  pending.staging = call.staging;
   pending.live = true;
   context_.begin();
   const std::span<const RemoteRange> ranges = ranges_of(call);
@@ -249,6 +253,10 @@ void MessageSender::ended(void* cookie, int error, int detail) {
   PendingOperation& pending = *static_cast<PendingOperation*>(cookie);
   if (error == ECONNRESET) error = loss_;
   name_refusal(error, detail);
+  if (pending.staging != nullptr) [[unlikely]] {
+    if (error == 0) error = pending.staging->finish();
+    pending.staging.reset();
+  }
   const bool reports = pending.report || (error != 0 && !pending.counter);
   if (detail != 0) [[unlikely]] {
     end_refused(pending, error, detail, reports);

@@ -51,6 +51,8 @@ Receive& ReceiveQueue::new_receive(const ReceiveCall& call) {
   receive.report = call.report.wanted();
   if (device::Counter* const counter = call.report.counter()) [[unlikely]]
     receive.counter = UseOf(*counter);
+  if (call.staging != nullptr) [[unlikely]]
+    receive.staging = call.staging;
   receive.capacity = total_length(call.sges);
   receive.count = static_cast<std::uint32_t>(call.sges.size());
   for (std::size_t i = 0; i < call.sges.size(); ++i) receive.sges[i] = call.sges[i];
@@ -152,6 +154,7 @@ Receive& ReceiveQueue::part_of(Receive& whole, std::uint64_t length) {
   part.context = whole.context;
   part.report = whole.report;
   if (whole.counter) part.counter = UseOf(*whole.counter.get());
+  part.staging = whole.staging;
   part.capacity = whole.capacity;
   part.count = 1;
   part.sges[0] = whole.sges[0];

@@ -9,6 +9,7 @@
 #include "device/counter.h"
 #include "link/flow.h"
 #include "messaging/address_vector.h"
+#include "messaging/staging.h"
 
 namespace weft::messaging {
 
@@ -53,6 +54,7 @@ struct SendCall : link::SendRequest {
   PeerIndex peer = kNoPeer;
   bool fence = false;
   Report report;
+  Staging* staging = nullptr;  // null: the SGEs are the program's buffers
 };
 
 // An access to a peer's memory.
@@ -60,6 +62,7 @@ struct AccessCall : link::AccessRequest {
   PeerIndex peer = kNoPeer;
   bool fence = false;
   Report report;
+  Staging* staging = nullptr;
 };
 
 // An atomic operation on a peer's memory.
@@ -67,6 +70,7 @@ struct AtomicCall : link::AtomicRequest {
   PeerIndex peer = kNoPeer;
   bool fence = false;
   Report report;
+  Staging* staging = nullptr;
 };
 
 // A receive, or a look at what has come (fi_tagged(3): FI_PEEK, FI_CLAIM, FI_DISCARD).
@@ -83,6 +87,7 @@ struct ReceiveCall {
   // are left; the completion that gives it back has kMultiReceive (fi_msg(3), FI_MULTI_RECV).
   std::size_t least = 0;
   Report report;
+  Staging* staging = nullptr;
 };
 
 }  // namespace weft::messaging

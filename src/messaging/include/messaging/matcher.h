@@ -15,6 +15,7 @@
 #include "link/inbox.h"
 #include "messaging/address_vector.h"
 #include "messaging/pool.h"
+#include "messaging/staging.h"
 
 namespace weft::messaging {
 
@@ -55,6 +56,7 @@ struct Receive : Hook {
   std::uint32_t parts = 0;  // whose messages are not in place yet
   std::size_t least = 0;
   Receive* whole = nullptr;  // of which this is a part
+  StagingPtr staging;        // in which the SGEs are, or null
 };
 
 using Receives = boost::intrusive::list<Receive, boost::intrusive::constant_time_size<false>>;

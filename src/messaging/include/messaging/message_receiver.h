@@ -81,6 +81,7 @@ class MessageReceiver final : public link::InboxSink {
   // Inlined where they are called: what they hand on stays in registers.
   [[gnu::always_inline]] bool deliver(Receive& receive, const link::Arrival& arrival,
                                       const MatchInfo& taken);
+  static int finish_staged(const Receive& receive, const MatchInfo& taken);
   [[gnu::always_inline]] void finish(Receive& receive, const MatchInfo& taken, int error);
 
   const Bindings bindings_;

@@ -72,6 +72,7 @@ class MessageSender final : public link::FlowSink {
   struct PendingOperation {
     void* context = nullptr;
     UseOf<device::Counter> counter;  // Report::counter
+    StagingPtr staging;
     RemoteRange first;               // range of an access
     std::uint16_t flags = 0;         // CompletionFlags: those of transmissions fit
     CounterEvent event = CounterEvent::kSend;
@@ -79,7 +80,7 @@ class MessageSender final : public link::FlowSink {
     bool live = false;
     std::uint8_t ranges = 0;  // of an access
   };
-  static_assert(sizeof(PendingOperation) <= 48);  // idle connections keep one, too
+  static_assert(sizeof(PendingOperation) <= 56);  // idle connections keep one, too
 
   template <class Call>
   [[gnu::always_inline]] link::Flow* flow_for(const Call& call, int& status);

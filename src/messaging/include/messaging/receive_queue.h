@@ -73,6 +73,8 @@ class ReceiveQueue {
   void give(Receive& receive) {
     if (receive.counter) [[unlikely]]
       receive.counter = {};
+    if (receive.staging != nullptr) [[unlikely]]
+      receive.staging.reset();
     receives_.give(receive);
   }
   // Posts a receive whose message was withdrawn while it was under way.
