@@ -11,18 +11,19 @@
 namespace weft::memory {
 namespace {
 
-// Copies of granted bytes, which the processor makes unless they are memory of a device. An errno,
-// or 0.
+// Copies of granted bytes, which the processor makes unless they are memory of a device: EIO where
+// its copier fails. An errno, or 0.
 int load(const DeviceMemory& device, std::span<const LocalRange> from, std::span<std::byte> out) {
   if (device.copier != nullptr) [[unlikely]]
-    return device.copier->to_host(out.data(), device.place, from, 0, out.size());
+    return device.copier->to_host(out.data(), device.place, from, 0, out.size()) != 0 ? EIO : 0;
   return os::gather(out.data(), from, out.size()) ? 0 : EFAULT;
 }
 
 int store(const DeviceMemory& device, std::span<const LocalRange> to,
           std::span<const std::byte> bytes, std::uint64_t offset) {
   if (device.copier != nullptr) [[unlikely]]
-    return device.copier->from_host(device.place, to, offset, bytes.data(), bytes.size());
+    return device.copier->from_host(device.place, to, offset, bytes.data(), bytes.size()) != 0 ? EIO
+                                                                                               : 0;
   return os::scatter(to, bytes.data(), bytes.size(), offset) ? 0 : EFAULT;
 }
 

@@ -26,8 +26,10 @@ constexpr RequestVerdict kOperational{RequestVerdict::Kind::kOperational, 0};
 // The answer for the peer; the sink hears of a refusal.
 RequestVerdict AccessServer::judge(const memory::Accessed& accessed, const char* operation,
                                    const RemoteRange& range) {
-  if (accessed.refusal == memory::AccessError::kNone)
+  if (accessed.refusal == memory::AccessError::kNone) {
+    if (accessed.error == EIO) return {RequestVerdict::Kind::kAccess, memory::kCopyFailed};
     return accessed.error != 0 ? kOperational : RequestVerdict{};
+  }
   if (shared_.sink != nullptr)
     shared_.sink->refused(source_, operation, shared_.memory.refused(accessed.refusal, range));
   return {RequestVerdict::Kind::kAccess, static_cast<std::uint8_t>(accessed.refusal)};

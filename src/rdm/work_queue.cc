@@ -255,7 +255,8 @@ void WorkQueue::ended(const work::Ended& work) {
   RdmOperation& operation = *static_cast<RdmOperation*>(work.cookie);
   --operation.works;
   if (work.status != work::CompletionStatus::kSuccess && operation.failure.error == 0) {
-    operation.failure.error = errno_of(work.status);
+    const bool copy_failed = work.detail == memory::kCopyFailed;
+    operation.failure.error = copy_failed ? EIO : errno_of(work.status);
     operation.failure.detail = known_access_error(work.detail);
   }
   if (operation.works == 0 && (!operation.awaits_answer || operation.failure.error != 0))

@@ -49,5 +49,7 @@ set(manual_progress "Manual/*:ClosedDomain.*")
 set(waiting "Idle/*:WaitingCost*")
 # Thousands of objects: tools/ci/soak.py runs them.
 set(long "ManyEndpoints/*")
+# Where a stand-in for the drivers of devices is found.
+set(device_memory "Devices/*:DeviceRules.*")
 set(objects
-  "-${operations}:${matrix}:${matching}:${remote_access}:${crowds}:${datagrams}:${connections}:${threads}:${left_alone}:${waiting}:${long}:${named_contracts}:${local_descriptors}:${bad_accesses}:${hammer}:${explanations}:${authorization}:${domain_statistics}:${limits}:${not_offered}:${manual_progress}:${resources}")
+  "-${operations}:${matrix}:${matching}:${remote_access}:${crowds}:${datagrams}:${connections}:${threads}:${left_alone}:${waiting}:${long}:${named_contracts}:${local_descriptors}:${bad_accesses}:${hammer}:${explanations}:${authorization}:${domain_statistics}:${limits}:${not_offered}:${manual_progress}:${resources}:${device_memory}")

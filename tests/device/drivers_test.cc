@@ -16,7 +16,7 @@
 namespace weft::hmem {
 namespace {
 
-using testing::StandIn;
+using devices::StandIn;
 
 struct DriverCase {
   const char* name;

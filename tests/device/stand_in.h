@@ -21,7 +21,7 @@ std::uint64_t weft_stand_in_copies();
 void weft_stand_in_fail_at(std::uint64_t number);
 }
 
-namespace weft::testing {
+namespace weft::devices {
 
 // The stand-in under the name of a driver's library, as Weft loads it.
 class StandIn {
@@ -60,4 +60,4 @@ class StandIn {
   decltype(weft_stand_in_fail_at)* fail_at_ = nullptr;
 };
 
-}  // namespace weft::testing
+}  // namespace weft::devices

@@ -145,17 +145,17 @@ std::uint64_t largest_key_of(const fi_info& info, const Terms& terms) {
 }
 
 std::optional<TransferRules> rules_of(const Terms& terms, LocalDescriptors* descriptors,
-                                      const RawKeys& raw_keys) {
-  if (!TransferRules::has_any(terms)) return std::nullopt;
-  return std::optional<TransferRules>(std::in_place, terms, descriptors,
+                                      const DomainMemory* memory, const RawKeys& raw_keys) {
+  if (!TransferRules::has_any(terms) && memory == nullptr) return std::nullopt;
+  return std::optional<TransferRules>(std::in_place, terms, descriptors, memory,
                                       raw_keys.required() ? &raw_keys : nullptr);
 }
 
-// Null where FI_MR_LOCAL is not demanded.
-Result<std::unique_ptr<LocalDescriptors>> descriptors_for(const Terms& terms,
+// Null where neither FI_MR_LOCAL nor FI_MR_HMEM is demanded.
+Result<std::unique_ptr<LocalDescriptors>> descriptors_for(const Terms& terms, const fi_info& info,
                                                           device::Device& device) {
-  if ((terms.mr_modes & FI_MR_LOCAL) == 0) return std::unique_ptr<LocalDescriptors>();
-  return LocalDescriptors::open(device);
+  const bool wanted = (terms.mr_modes & FI_MR_LOCAL) != 0 || wants(info, FI_MR_HMEM);
+  return wanted ? LocalDescriptors::open(device) : std::unique_ptr<LocalDescriptors>();
 }
 
 bool is_automatic(const fi_info& info) {
@@ -199,6 +199,7 @@ Domain::Domain(Fabric& fabric, const fi_info& info, std::shared_ptr<device::Devi
       automatic_control_(controls_automatically(info.domain_attr, terms_.control_progress)),
       id_(device_->new_domain()),
       local_descriptors_(std::move(local_descriptors)),
+      memory_(wants(info, FI_MR_HMEM) ? std::make_unique<DomainMemory>() : nullptr),
       places_(*info.domain_attr, terms_),
       locking_(locking_for(info, biased_lock_)),
       registration_{wants(info, FI_MR_ALLOCATED),
@@ -209,11 +210,12 @@ Domain::Domain(Fabric& fabric, const fi_info& info, std::shared_ptr<device::Devi
                     wants(info, FI_MR_RMA_EVENT),
                     wants(info, FI_MR_ENDPOINT),
                     wants(info, FI_MR_MMU_NOTIFY),
+                    wants(info, FI_MR_HMEM),
                     largest_key_of(info, terms_),
                     mr_bits(info.domain_attr->mr_mode)},
       api_version_(fabric.requested_api()),
       raw_keys_(raw_keys_for(info, terms_)),
-      rules_(rules_of(terms_, local_descriptors_.get(), raw_keys_)),
+      rules_(rules_of(terms_, local_descriptors_.get(), memory_.get(), raw_keys_)),
       triggers_(engines_, progress_thread_.get(), locking_),
       listed_(instance_of(fabric, info, *this)) {
   ops = domain_operations();
@@ -248,7 +250,7 @@ int Domain::open(Fabric& fabric, const fi_info& info, fid_domain** domain, void*
   if (is_automatic(info) || !options.links.shm) {
     if (Status ok = progress_thread->start(); !ok) return fabric_status(ok.error());
   }
-  auto descriptors = descriptors_for(terms, *device.value());
+  auto descriptors = descriptors_for(terms, info, *device.value());
   if (!descriptors) return fabric_status(descriptors.error());
   auto* const created =
       new Domain(fabric, info, std::move(device).value(), std::move(progress_thread),

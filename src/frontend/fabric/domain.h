@@ -45,6 +45,7 @@ struct RegistrationMode {
   bool flagged_events = false;     // to those that say so and are enabled later (FI_MR_RMA_EVENT)
   bool endpoints = false;          // each is bound to an endpoint (FI_MR_ENDPOINT)
   bool refreshed = false;          // unmapped memory is closed until a refresh (FI_MR_MMU_NOTIFY)
+  bool devices = false;            // it may be memory of devices (FI_MR_HMEM)
   // The largest key that the application may choose: one of mr_key_size bytes, but FI_KEY_NOTAVAIL.
   std::uint64_t largest_key = 0;
   int bits = 0;  // of mr_mode
@@ -116,8 +117,10 @@ class Domain : public ChildObject<Domain, fid_domain, Fabric>, public Usable {
   // connected endpoints) or are the progress thread. With FI_PROGRESS_AUTO that one comes often:
   // all others.
   const Locking& locking() const { return locking_; }
-  // The descriptors of local buffers; null where FI_MR_LOCAL is not demanded.
+  // The descriptors of local buffers; null where neither FI_MR_LOCAL nor FI_MR_HMEM is demanded.
   LocalDescriptors* local_descriptors() const { return local_descriptors_.get(); }
+  // Its memory of devices; null without FI_HMEM.
+  DomainMemory* memory() { return memory_.get(); }
   // The rules for transfers beyond the offer, or null.
   const TransferRules* transfer_rules() const { return rules_ ? &*rules_ : nullptr; }
   // Where what is opened here takes its place.
@@ -146,6 +149,7 @@ class Domain : public ChildObject<Domain, fid_domain, Fabric>, public Usable {
   const DomainId id_;
   AuthorizationPtr authorization_;  // since open()
   const std::unique_ptr<LocalDescriptors> local_descriptors_;
+  const std::unique_ptr<DomainMemory> memory_;
   DomainPlaces places_;
   BiasedLock biased_lock_;
   const Locking locking_;
@@ -174,8 +178,9 @@ fi_ops_mr* mr_operations();
 // is not.
 int open_domain_ops(fid* domain, const char* name, std::uint64_t version, void** operations,
                     void* context);
-// fi_set_ops(3) of a domain: -FI_ENOSYS, as no operation may be replaced; -FI_EINVAL without a
-// name.
+// fi_set_ops(3) of a domain with FI_HMEM: FI_SET_OPS_HMEM_OVERRIDE. Errors: -FI_ENOSYS for any
+// other name or domain; those of DomainMemory::override(); -FI_EBUSY once a region exists;
+// -FI_EBADFLAGS.
 int set_domain_ops(fid* domain, const char* name, std::uint64_t flags, void* operations,
                    void* context);
 

@@ -153,8 +153,16 @@ int open_domain_ops(fid*, const char* name, std::uint64_t version, void** operat
   return 0;
 }
 
-int set_domain_ops(fid*, const char* name, std::uint64_t, void*, void*) {
-  return name != nullptr ? -FI_ENOSYS : -FI_EINVAL;
+int set_domain_ops(fid* fid, const char* name, std::uint64_t flags, void* operations, void*) {
+  if (name == nullptr) return -FI_EINVAL;
+  Domain& domain = Domain::from(fid);
+  if (std::string_view(name) != FI_SET_OPS_HMEM_OVERRIDE || domain.memory() == nullptr) {
+    return -FI_ENOSYS;
+  }
+  if (flags != 0) return -FI_EBADFLAGS;
+  if (operations == nullptr) return -FI_EINVAL;
+  if (domain.places().regions.taken() != 0) return -FI_EBUSY;
+  return domain.memory()->override(*static_cast<const fi_hmem_override_ops*>(operations));
 }
 
 }  // namespace weft::fabric

@@ -378,9 +378,13 @@ void Ep::detach() {
   for (; !leaves_.empty(); leaves_.pop_back()) leaves_.back()();
 }
 
+Links Ep::links() const {
+  return links_for(domain_.options(), caps_ | (domain_.memory() != nullptr ? FI_HMEM : 0));
+}
+
 messaging::EndpointSetup Ep::setup() {
   messaging::EndpointSetup setup;
-  setup.place = {*port_, domain_.options().links};
+  setup.place = {*port_, links()};
   setup.place.traffic_class = traffic_class_;
   setup.device = domain_.device();
   if (connector_ != nullptr) {

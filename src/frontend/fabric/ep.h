@@ -82,6 +82,8 @@ class Ep : public Handle, public Usable {
   std::size_t tx_size() const;
   std::size_t tx_size_left() const;
   bool is_connected() const { return connector_ != nullptr; }
+  // FI_OPT_FI_HMEM_P2P: what the program has asked for.
+  std::atomic<int>& peer_to_peer() { return peer_to_peer_; }
   // Where a running endpoint of datagrams reports: the event queue that is bound, or its domain's;
   // null if there is none.
   EventQueue* event_queue() {
@@ -121,6 +123,7 @@ class Ep : public Handle, public Usable {
   void log_statistics() const;
   int check_bindings() const;
   ServedAccess served() const;
+  Links links() const;
   template <class Join, class Leave>
   Status be_driven_by(const void* driver, Join join, Leave leave);
   Status attach();
@@ -138,6 +141,7 @@ class Ep : public Handle, public Usable {
   const bool shares_rx_;
   bool keeps_port_ = false;  // the program has chosen the port
   std::atomic<std::size_t> min_multi_receive_here_{kMinMultiReceive};
+  std::atomic<int> peer_to_peer_{FI_HMEM_P2P_ENABLED};
   mutable std::mutex control_;  // of bind(), enable() and rename(), and of what those set
   std::vector<Use> uses_;
   std::vector<Places::Reservation> places_;

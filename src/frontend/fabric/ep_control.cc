@@ -63,15 +63,32 @@ int getopt_ep(fid* fid, int level, int name, void* value, std::size_t* length) {
   const Handle& handle = Handle::from(fid);
   if (level != FI_OPT_ENDPOINT) return -FI_ENOPROTOOPT;
   if (name == FI_OPT_MIN_MULTI_RECV) return give_option(handle.min_multi_receive(), value, length);
-  const Ep* ep = handle.endpoint();
+  // Weft copies by drivers, never from device to device.
+  Ep* const ep = handle.endpoint();
+  if (name == FI_OPT_FI_HMEM_P2P && ep != nullptr && (handle.caps() & FI_HMEM) != 0) {
+    return give_option(ep->peer_to_peer().load(), value, length);
+  }
   if (name == FI_OPT_CM_DATA_SIZE && ep != nullptr && ep->is_connected()) {
     return give_option(kConnectionData, value, length);
   }
   return -FI_ENOPROTOOPT;
 }
 
+int set_peer_to_peer(const Handle& handle, const void* value, std::size_t length) {
+  int wanted = 0;
+  if (handle.endpoint() == nullptr || (handle.caps() & FI_HMEM) == 0) return -FI_ENOPROTOOPT;
+  if (value == nullptr || length != sizeof wanted) return -FI_EINVAL;
+  std::memcpy(&wanted, value, sizeof wanted);
+  if (wanted == FI_HMEM_P2P_REQUIRED) return -FI_EOPNOTSUPP;
+  if (wanted < FI_HMEM_P2P_ENABLED || wanted > FI_HMEM_P2P_DISABLED) return -FI_EINVAL;
+  handle.endpoint()->peer_to_peer() = wanted;
+  return 0;
+}
+
 int setopt_ep(fid* fid, int level, int name, const void* value, std::size_t length) {
-  if (level != FI_OPT_ENDPOINT || name != FI_OPT_MIN_MULTI_RECV) return -FI_ENOPROTOOPT;
+  if (level != FI_OPT_ENDPOINT) return -FI_ENOPROTOOPT;
+  if (name == FI_OPT_FI_HMEM_P2P) return set_peer_to_peer(Handle::from(fid), value, length);
+  if (name != FI_OPT_MIN_MULTI_RECV) return -FI_ENOPROTOOPT;
   std::size_t least = 0;
   if (value == nullptr || length != sizeof least) return -FI_EINVAL;
   std::memcpy(&least, value, sizeof least);

@@ -15,12 +15,14 @@ LocalDescriptor::~LocalDescriptor() {
   for (const memory::Registration& segment : segments_) static_cast<void>(table_->remove(segment));
 }
 
-Status LocalDescriptor::add(DomainId domain, const LocalRange& segment, Access rights) {
+Status LocalDescriptor::add(DomainId domain, const LocalRange& segment, Access rights,
+                            const memory::DeviceMemory& device) {
   memory::RegionAttributes wanted;
   wanted.domain = domain;
   wanted.access = rights;
   wanted.base = wanted.start = reinterpret_cast<std::uint64_t>(segment.base);
   wanted.length = segment.length;
+  wanted.device = device;
   wanted.key = RegionKey{first_.v + segments_.size()};
   const auto added = table_->add(wanted);
   if (!added) return added.error();
@@ -35,20 +37,22 @@ Result<std::unique_ptr<LocalDescriptors>> LocalDescriptors::open(device::Device&
 }
 
 Result<std::unique_ptr<LocalDescriptor>> LocalDescriptors::add(std::span<const LocalRange> segments,
-                                                               Access rights) {
+                                                               Access rights,
+                                                               const memory::DeviceMemory& device) {
   // No other domain of the process has the same one.
   static std::atomic<std::uint64_t> next{memory::kMaxSegments};
   const RegionKey first{next.fetch_add(memory::kMaxSegments, std::memory_order_relaxed)};
   auto made = std::make_unique<LocalDescriptor>(device_.regions(), first);
   for (const LocalRange& segment : segments) {
-    if (const Status added = made->add(domain_, segment, rights); !added) return added.error();
+    if (const Status added = made->add(domain_, segment, rights, device); !added)
+      return added.error();
   }
   return made;
 }
 
 // The bounds of the region are named if it has one segment.
-RefusedAccess LocalDescriptors::check(const LocalRange& buffer, const void* descriptor,
-                                      Access need) {
+RefusedAccess LocalDescriptors::check(const LocalRange& buffer, const void* descriptor, Access need,
+                                      memory::DeviceMemory& device) {
   if (buffer.length == 0) return {};
   const auto key = reinterpret_cast<std::uint64_t>(descriptor);
   RemoteRange range{reinterpret_cast<std::uint64_t>(buffer.base), buffer.length, RegionKey{key}};
@@ -59,6 +63,7 @@ RefusedAccess LocalDescriptors::check(const LocalRange& buffer, const void* desc
   for (std::uint32_t i = 0; i < memory::kMaxSegments; ++i) {
     range.key = RegionKey{key + i};
     const AccessError error = guard_->check_and_pin({domain_, need}, need, {&range, 1}).error;
+    if (error == AccessError::kNone) device = guard_->device_memory();
     guard_->release();
     if (error == AccessError::kNone) return {};
     if (i == 0) {

@@ -24,7 +24,8 @@ class LocalDescriptor {
   LocalDescriptor& operator=(const LocalDescriptor&) = delete;
 
   // Error: those of RegionTable::add().
-  Status add(DomainId domain, const LocalRange& segment, Access rights);
+  Status add(DomainId domain, const LocalRange& segment, Access rights,
+             const memory::DeviceMemory& device);
   // The result of fi_mr_desc(3): not null, and never used again in this process.
   void* value() const { return reinterpret_cast<void*>(first_.v); }
 
@@ -43,12 +44,15 @@ class LocalDescriptors {
   static Result<std::unique_ptr<LocalDescriptors>> open(device::Device& device);
 
   // Errors: those of RegionTable::add().
-  Result<std::unique_ptr<LocalDescriptor>> add(std::span<const LocalRange> segments, Access rights);
+  // `device`: how the region is reached if it is memory of one.
+  Result<std::unique_ptr<LocalDescriptor>> add(std::span<const LocalRange> segments, Access rights,
+                                               const memory::DeviceMemory& device);
 
   // Whether the descriptor's region is live, one of its segments covers the buffer and it has the
   // right `need`: reason 0, else memory::kLocalRefusal and a memory::AccessError. A buffer of no
-  // bytes needs no descriptor.
-  RefusedAccess check(const LocalRange& buffer, const void* descriptor, Access need);
+  // bytes needs no descriptor. Sets `device` to how an allowed buffer is reached.
+  RefusedAccess check(const LocalRange& buffer, const void* descriptor, Access need,
+                      memory::DeviceMemory& device);
 
  private:
   LocalDescriptors(device::Device& device, std::unique_ptr<memory::AccessGuard> guard)

@@ -27,10 +27,11 @@ constexpr std::uint64_t kIgnoredAccess =
     FI_SHARED_AV | FI_RMA_EVENT | FI_SOURCE | FI_NAMED_RX_CTX | FI_DIRECTED_RECV;
 
 // The structure may be as short as the API version that the program was compiled for had it: auth
-// keys came with 1.5, `iface` and `device` later, and they mean something with FI_HMEM only, which
-// is not offered.
+// keys came with 1.5, `iface` and `device` later, and they mean something with FI_HMEM only.
 int check(const Domain& domain, const fi_mr_attr& attributes, const RegionWish& wish) {
-  if ((wish.flags & ~FI_RMA_EVENT) != 0) return -FI_EBADFLAGS;
+  const std::uint64_t of_devices =
+      domain.registration().devices ? FI_HMEM_DEVICE_ONLY | FI_HMEM_HOST_ALLOC : 0;
+  if ((wish.flags & ~(FI_RMA_EVENT | of_devices)) != 0) return -FI_EBADFLAGS;
   const std::size_t most = domain.terms().mr_iov_limit;
   if (attributes.mr_iov == nullptr || attributes.iov_count == 0 || attributes.iov_count > most) {
     log_warning(FI_LOG_MR, "{}a region of {} segments: 1 to {} are possible",
@@ -72,6 +73,14 @@ int register_region(Domain& domain, const fi_mr_attr& attributes, std::uint64_t 
     return fabric_status(key.error());
   }
   wish.authorization = std::move(key).value();
+  if (DomainMemory* const memory = domain.memory()) {
+    auto device = memory->memory_of(attributes, flags);
+    if (!device) {
+      log_warning(FI_LOG_MR, "cannot register: {}", device.error().message);
+      return fabric_status(device.error());
+    }
+    wish.device = device.value();
+  }
   auto region = std::make_unique<MemoryRegion>(domain, wish, attributes.context);
   EventQueue* const eq = domain.registration_eq();
   if (eq == nullptr) {

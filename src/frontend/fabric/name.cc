@@ -75,13 +75,26 @@ std::span<const std::byte> private_data(const void* data, std::size_t length) {
   return {static_cast<const std::byte*>(data), length};
 }
 
-int give_option(std::size_t option, void* value, std::size_t* length) {
+namespace {
+
+template <class Option>
+int give(Option option, void* value, std::size_t* length) {
   if (length == nullptr || (value == nullptr && *length != 0)) return -FI_EINVAL;
   const bool fits = *length >= sizeof option;
   *length = sizeof option;
   if (!fits) return -FI_ETOOSMALL;
   std::memcpy(value, &option, sizeof option);
   return 0;
+}
+
+}  // namespace
+
+int give_option(std::size_t option, void* value, std::size_t* length) {
+  return give(option, value, length);
+}
+
+int give_option(int option, void* value, std::size_t* length) {
+  return give(option, value, length);
 }
 
 }  // namespace weft::fabric

@@ -59,5 +59,6 @@ std::span<const std::byte> private_data(const void* data, std::size_t length);
 
 // Answers fi_getopt(3) with an option of type size_t. Errors: -FI_EINVAL, -FI_ETOOSMALL.
 int give_option(std::size_t option, void* value, std::size_t* length);
+int give_option(int option, void* value, std::size_t* length);
 
 }  // namespace weft::fabric

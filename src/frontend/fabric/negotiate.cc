@@ -45,7 +45,7 @@ Result<Choice> agree_choice(const char* attribute, const char* noun, int hinted,
 }  // namespace
 
 Result<std::uint64_t> agree_caps(std::uint64_t hinted, const TypeOffer& offer) {
-  if (hinted == 0) return offer.caps;
+  if (hinted == 0) return offer.caps & ~kCapsOnRequest;
   if (any_of(hinted, ~offer.caps)) {
     return refusal("caps not offered: " + bits_text(hinted & ~offer.caps, FI_TYPE_CAPS));
   }

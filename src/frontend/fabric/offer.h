@@ -25,20 +25,22 @@ inline constexpr std::uint64_t kRmaCaps = FI_RMA | FI_ATOMIC;
 inline constexpr std::uint64_t kRmaTargetModifiers = FI_REMOTE_READ | FI_REMOTE_WRITE;
 inline constexpr std::uint64_t kRmaModifiers = FI_READ | FI_WRITE | kRmaTargetModifiers;
 inline constexpr std::uint64_t kDomainCaps = FI_LOCAL_COMM | FI_REMOTE_COMM;
-inline constexpr std::uint64_t kAllCaps = kMessageCaps | kMessageModifiers | kRmaCaps |
-                                          kRmaModifiers | FI_DIRECTED_RECV | FI_SOURCE | FI_FENCE |
-                                          FI_RMA_EVENT | FI_MULTI_RECV | FI_TRIGGER | kDomainCaps;
+// Not part of the answer to a program that names no capabilities.
+inline constexpr std::uint64_t kCapsOnRequest = FI_HMEM;
+inline constexpr std::uint64_t kAllCaps =
+    kMessageCaps | kMessageModifiers | kRmaCaps | kRmaModifiers | FI_DIRECTED_RECV | FI_SOURCE |
+    FI_FENCE | FI_RMA_EVENT | FI_MULTI_RECV | FI_TRIGGER | kDomainCaps | kCapsOnRequest;
 
 inline constexpr std::uint64_t kDatagramCaps = FI_MSG | kMessageModifiers | FI_MULTICAST |
                                                FI_DIRECTED_RECV | FI_SOURCE | FI_MULTI_RECV |
-                                               FI_TRIGGER | kDomainCaps;
+                                               FI_TRIGGER | kDomainCaps | kCapsOnRequest;
 
 // Which of them concern the transmit and which the receive context, fi_endpoint(3).
-inline constexpr std::uint64_t kTxCaps =
-    kMessageCaps | FI_SEND | FI_MULTICAST | kRmaCaps | FI_READ | FI_WRITE | FI_FENCE | FI_TRIGGER;
+inline constexpr std::uint64_t kTxCaps = kMessageCaps | FI_SEND | FI_MULTICAST | kRmaCaps |
+                                         FI_READ | FI_WRITE | FI_FENCE | FI_TRIGGER | FI_HMEM;
 inline constexpr std::uint64_t kRxCaps = kMessageCaps | FI_RECV | kRmaCaps | kRmaTargetModifiers |
                                          FI_DIRECTED_RECV | FI_SOURCE | FI_RMA_EVENT |
-                                         FI_MULTI_RECV | FI_TRIGGER;
+                                         FI_MULTI_RECV | FI_TRIGGER | FI_HMEM;
 
 // FI_TRIGGER is a flag of calls, and a default one of aliases, where the endpoint has it.
 inline constexpr std::uint64_t kTxFlags = FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE |

@@ -78,9 +78,9 @@ int PassiveEndpoint::listen() {
   if (listener_ != nullptr || !port_) return -FI_EOPBADSTATE;
   auto device = device::Device::get(parent().options().runtime_dir);
   if (!device) return fabric_status(device.error());
-  auto listener =
-      connect::Listener::open(std::move(device).value(), {*port_, parent().options().links},
-                              public_name(), parent().options(), *this);
+  auto listener = connect::Listener::open(std::move(device).value(),
+                                          {*port_, links_for(parent().options(), info_->caps)},
+                                          public_name(), parent().options(), *this);
   if (!listener) {
     log_warning(FI_LOG_EP_CTRL, "cannot listen: {}", listener.error().message);
     return fabric_status(listener.error());

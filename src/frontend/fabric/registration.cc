@@ -65,6 +65,7 @@ memory::RegionAttributes wanted_region(const Domain& domain, const RegionWish& w
   wanted.start = mode.virtual_addresses ? wanted.base : 0;
   wanted.key = RegionKey{wish.requested_key};
   wanted.authorization = number_of(wish.authorization);
+  wanted.device = wish.device;
   wanted.disabled = mode.refreshed || wish.starts_disabled(mode);
   return wanted;
 }
@@ -94,7 +95,7 @@ Result<PeersKey> expose(Domain& domain, memory::RegionAttributes& wanted) {
 // Makes the region's segments usable by local operations, where that needs a descriptor.
 Result<std::unique_ptr<LocalDescriptor>> describe_segments(Domain& domain, const RegionWish& wish) {
   if (domain.local_descriptors() == nullptr) return std::unique_ptr<LocalDescriptor>();
-  return domain.local_descriptors()->add(wish.segments, rights(wish.access));
+  return domain.local_descriptors()->add(wish.segments, rights(wish.access), wish.device);
 }
 
 }  // namespace
@@ -120,7 +121,8 @@ Status check_ranges(const Domain& domain, const RegionWish& wish) {
 }
 
 Result<Registered> register_memory(Domain& domain, const RegionWish& wish) {
-  const Status mapped = check_pages(domain, wish.segments, wish.access);
+  const bool by_processor = wish.device.copier == nullptr;
+  const Status mapped = by_processor ? check_pages(domain, wish.segments, wish.access) : Status();
   if (!mapped) return mapped.error();
   memory::RegionAttributes wanted = wanted_region(domain, wish);
   Registered made;

@@ -31,6 +31,7 @@ struct RegionWish {
   std::uint64_t requested_key = 0;
   std::uint64_t flags = 0;
   AuthorizationPtr authorization{};  // the key that peers must have, or null
+  memory::DeviceMemory device{};     // how it is reached if it is memory of a device
 
   // A region that no peer may access needs no key, and no place in the table.
   bool is_exposed() const { return (access & (FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0; }

@@ -53,14 +53,23 @@ Terms terms_of(const Options& options) {
   return terms;
 }
 
+Links links_for(const Options& options, std::uint64_t caps) {
+  Links links = options.links;
+  const bool serves = (caps & kRmaCaps) != 0 && (caps & kRmaTargetModifiers) != 0;
+  if ((caps & FI_HMEM) != 0 && serves) links.shm = false;
+  return links;
+}
+
 int mr_bits(int mr_mode) {
   if (mr_mode == FI_MR_BASIC) return kMapMrModes | FI_MR_LOCAL;
   return mr_mode == FI_MR_SCALABLE ? FI_MR_LOCAL : mr_mode;
 }
 
 int mr_modes_for(const Terms& terms, std::uint64_t caps) {
-  if ((caps & kRmaCaps) != 0) return terms.mr_modes;
-  return (terms.mr_modes & FI_MR_LOCAL) != 0 ? terms.mr_modes & ~kTargetMrModes : 0;
+  const int devices = (caps & FI_HMEM) != 0 ? FI_MR_HMEM : 0;
+  if ((caps & kRmaCaps) != 0) return terms.mr_modes | devices;
+  const int local = (terms.mr_modes & FI_MR_LOCAL) != 0 ? terms.mr_modes & ~kTargetMrModes : 0;
+  return local | devices;
 }
 
 TypeOffer offer_under(const TypeOffer& offer, const Terms& terms) {

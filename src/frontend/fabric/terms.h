@@ -28,6 +28,10 @@ struct Terms {
 // FI_REMOTE_COMM needs the network.
 Terms terms_of(const Options& options);
 
+// The links of an endpoint with these capabilities, or of a listener for such. Peers of this host
+// cannot reach memory of devices: they ask for accesses by packets.
+Links links_for(const Options& options, std::uint64_t caps);
+
 // The bits of an mr_mode; FI_MR_BASIC and FI_MR_SCALABLE say nothing against FI_MR_LOCAL.
 int mr_bits(int mr_mode);
 

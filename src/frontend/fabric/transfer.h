@@ -11,6 +11,7 @@
 
 #include "boundary.h"
 #include "deferral.h"
+#include "device_staging.h"
 #include "handle.h"
 #include "offer.h"
 #include "operations.h"
@@ -114,6 +115,21 @@ struct Uses {
   std::span<const RemoteRange> remote = {};
 };
 
+// Starts a call some of whose buffers are memory of devices.
+template <class Target, class Call>
+ssize_t start_staged(Handle& ep, Target& target, Call& call, std::uint64_t flags, Start<Call> start,
+                     std::initializer_list<LocalUse> uses, const DeviceBuffers& devices) {
+  if ((flags & FI_TRIGGER) != 0) return -FI_ENOSYS;
+  const messaging::StagingPtr staging(new DeviceStaging(uses, devices));
+  if (const int error = static_cast<DeviceStaging&>(*staging).begin(); error != 0) {
+    if (call.report.silent()) return -error;
+    target.abandon(call, error);
+    return 0;
+  }
+  call.staging = staging.get();
+  return start(ep, call, flags, nullptr, nullptr);
+}
+
 // Holds a call to the rules of its domain's contract. A call with buffers that must not be used is
 // reported by `target` instead of being started, unless it is put off. Kept out of the way of calls
 // that have no such rules.
@@ -124,17 +140,20 @@ template <class Target, class Call>
                                                     const Uses& uses) noexcept {
   return at_c_border([&]() -> ssize_t {
     if (const int wrong = ep.rules()->check_size(uses.length, uses.injected)) return wrong;
-    const RefusedAccess refused = ep.rules()->check(uses.local, uses.remote);
+    DeviceBuffers devices;
+    const RefusedAccess refused = ep.rules()->check(uses.local, uses.remote, devices);
+    if (refused.reason == 0 && devices.any) {
+      return start_staged(ep, target, call, flags, start, uses.local, devices);
+    }
     if (refused.reason == 0) return start(ep, call, flags, work, nullptr);
     if ((flags & FI_TRIGGER) == 0) return -target.refuse(call, refused);
     return start(ep, call, flags, work, &refused);
   });
 }
 
-// A use of buffers, or of none where injected bytes were copied.
-inline LocalUse local_use(std::span<const LocalRange> buffers, Descriptors descriptors, Access need,
-                          bool injected = false) {
-  return {injected ? std::span<const LocalRange>() : buffers, descriptors, need};
+inline LocalUse local_use(std::span<const LocalRange>& buffers, Descriptors descriptors,
+                          Access need, bool injected = false) {
+  return {&buffers, descriptors, need, injected};
 }
 
 inline ssize_t start_send(Handle& ep, messaging::SendCall& call, std::uint64_t flags,

@@ -16,20 +16,39 @@ int TransferRules::check_size(std::size_t length, bool injected) const {
 }
 
 RefusedAccess TransferRules::check(std::initializer_list<LocalUse> local,
-                                   std::span<const RemoteRange> remote) const {
-  const RefusedAccess refused = descriptors_ != nullptr ? check_buffers(local) : RefusedAccess{};
+                                   std::span<const RemoteRange> remote,
+                                   DeviceBuffers& devices) const {
+  const RefusedAccess refused =
+      descriptors_ != nullptr ? check_buffers(local, devices) : RefusedAccess{};
   return refused.reason == 0 && raw_keys_ != nullptr ? check_keys(remote) : refused;
 }
 
-RefusedAccess TransferRules::check_buffers(std::initializer_list<LocalUse> uses) const {
+RefusedAccess TransferRules::check_buffers(std::initializer_list<LocalUse> uses,
+                                           DeviceBuffers& devices) const {
+  std::size_t list = 0;
   for (const LocalUse& use : uses) {
-    for (std::size_t i = 0; i < use.buffers.size(); ++i) {
-      const void* const descriptor = use.descriptors != nullptr ? use.descriptors[i] : nullptr;
-      const RefusedAccess refused = descriptors_->check(use.buffers[i], descriptor, use.need);
+    for (std::size_t i = 0; i < use.buffers->size(); ++i) {
+      memory::DeviceMemory& device = devices.of[list][i];
+      const RefusedAccess refused = check_buffer(use, i, device);
       if (refused.reason != 0) return refused;
+      devices.any = devices.any || device.copier != nullptr;
     }
+    ++list;
   }
   return {};
+}
+
+// Without a descriptor a buffer that needs none is memory of the host.
+RefusedAccess TransferRules::check_buffer(const LocalUse& use, std::size_t number,
+                                          memory::DeviceMemory& device) const {
+  const LocalRange& buffer = (*use.buffers)[number];
+  const void* const descriptor = use.descriptors != nullptr ? use.descriptors[number] : nullptr;
+  const bool is_free = use.injected || !all_described_;
+  const bool is_looked_at = memory_ != nullptr && descriptor != nullptr;
+  if (is_free && !is_looked_at) {
+    if (memory_ == nullptr || !memory_->is_of_device(buffer.base)) return {};
+  }
+  return descriptors_->check(buffer, descriptor, use.need, device);
 }
 
 // A range of no bytes is allowed whatever its key is (AccessGuard).

@@ -37,6 +37,10 @@ enum class AccessError : int {
 };
 inline constexpr AccessError kLastAccessError = AccessError::kOtherAuthorization;  // of a target
 
+// In the place of a reason, in packets: the access was allowed, but the driver of the target's
+// device has failed.
+inline constexpr std::uint8_t kCopyFailed = 13;
+
 // A sentence for the refusal, for logs and fi_cq_strerror(3).
 const char* describe(AccessError refusal);
 

@@ -73,8 +73,8 @@ class MessageSender final : public link::FlowSink {
     void* context = nullptr;
     UseOf<device::Counter> counter;  // Report::counter
     StagingPtr staging;
-    RemoteRange first;               // range of an access
-    std::uint16_t flags = 0;         // CompletionFlags: those of transmissions fit
+    RemoteRange first;        // range of an access
+    std::uint16_t flags = 0;  // CompletionFlags: those of transmissions fit
     CounterEvent event = CounterEvent::kSend;
     bool report = true;
     bool live = false;
