@@ -38,7 +38,7 @@ struct Hint {
 
 const Hint kHints[] = {
     {"FI_COLLECTIVE", [](fi_info* i) { i->caps |= FI_COLLECTIVE; }},
-    {"FI_HMEM", [](fi_info* i) { i->caps |= FI_HMEM; }},
+    {"FI_MR_HMEM", [](fi_info* i) { i->caps |= FI_HMEM; }},
     {"FI_NAMED_RX_CTX", [](fi_info* i) { i->caps |= FI_NAMED_RX_CTX; }},
     {"FI_SHARED_AV", [](fi_info* i) { i->caps |= FI_SHARED_AV; }},
     {"FI_SHARED_AV", [](fi_info* i) { i->domain_attr->caps = FI_SHARED_AV; }},

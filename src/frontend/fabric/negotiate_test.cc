@@ -65,7 +65,7 @@ TEST(Caps, MulticastIsOfDatagramsAndNeedsMessages) {
 
 TEST(Caps, CapabilitiesNotOfferedAreRefused) {
   for (const std::uint64_t bit :
-       {FI_MULTICAST, FI_COLLECTIVE, FI_HMEM, FI_NAMED_RX_CTX, FI_PEER, FI_SHARED_AV, FI_RMA_PMEM,
+       {FI_MULTICAST, FI_COLLECTIVE, FI_NAMED_RX_CTX, FI_PEER, FI_SHARED_AV, FI_RMA_PMEM,
         FI_SOURCE_ERR, FI_VARIABLE_MSG, FI_AV_USER_ID}) {
     SCOPED_TRACE(bit);
     expect_refused(agree_caps(FI_MSG | bit, kReliableDatagrams));
