@@ -27,8 +27,8 @@ struct WatchedPeer {
   std::uint64_t guid = 0;
   std::uint64_t number = 0;  // in the order of their first connections
   const WatchTimes* times = nullptr;
-  AgeList connections;       // the one that was probed last is the youngest
-  Time last_received{};      // last sign of life
+  AgeList connections;   // the one that was probed last is the youngest
+  Time last_received{};  // last sign of life
   Time due = Time::max();
   std::unique_ptr<PeerProbe> probe;  // the one under way
   bool is_suspect = false;           // something suggests that the peer is gone

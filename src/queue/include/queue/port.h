@@ -139,7 +139,7 @@ class QpPort final : public device::Engine {
   const std::atomic<int>& sleepers() const { return sleepers_; }
   // The time of this poll.
   Time now() const WEFT_REQUIRES(lock_) { return now_; }
-  // That of a poll or a post.
+  // The time of a poll or a post, as cheaply as it is to be had.
   RecentClock& clock() { return clock_; }
 
   void progress() override;
@@ -206,12 +206,12 @@ class QpPort final : public device::Engine {
   std::vector<PortClient*> touched_ WEFT_GUARDED_BY(lock_);
   std::vector<PortClient*> active_ WEFT_GUARDED_BY(lock_);
   std::vector<PortClient*> watched_ WEFT_GUARDED_BY(lock_);
-  unsigned postponed_ WEFT_GUARDED_BY(lock_) = 0;  // looks at them
+  unsigned postponed_ WEFT_GUARDED_BY(lock_) = 0;            // looks at them
   std::vector<PortClient*> visited_ WEFT_GUARDED_BY(lock_);  // by this poll; null: detached since
   RecentClock clock_;
   Time now_ WEFT_GUARDED_BY(lock_){};
-  Time due_ WEFT_GUARDED_BY(lock_) = Time::max();           // of the active clients
-  std::atomic<int> sleepers_{0};                            // written with the lock held
+  Time due_ WEFT_GUARDED_BY(lock_) = Time::max();  // of the active clients
+  std::atomic<int> sleepers_{0};                   // written with the lock held
   // When the sockets are looked at (time_to_look()).
   int packet_users_ WEFT_GUARDED_BY(lock_) = 0;
   std::atomic<Time> looks_often_until_{Time{}};
