@@ -10,7 +10,7 @@
 namespace weft::hmem {
 namespace {
 
-// Of cuda.h.
+// The part of cuda.h that is used.
 using CudaResult = int;
 using CudaDevice = int;
 using CudaContext = void*;

@@ -70,7 +70,7 @@ Drivers& Drivers::of_process() {
 
 Driver* Drivers::driver(MemoryKind kind) { return loaded_[index_of(kind)].load(); }
 
-Status Drivers::use(const Place& place) {
+Status Drivers::use(const MemoryPlace& place) {
   if (place.is_host()) return {};
   if (driver(place.kind) == nullptr) {
     const std::lock_guard guard(mutex_);
@@ -86,7 +86,7 @@ Status Drivers::use(const Place& place) {
   return Error{EINVAL, fmt::format("{} has no device {}", name_of(place.kind), place.device)};
 }
 
-Place Drivers::find(const void* address) {
+MemoryPlace Drivers::find(const void* address) {
   for (const MemoryKind kind : {MemoryKind::kCuda, MemoryKind::kRocr, MemoryKind::kZe}) {
     Driver* const known = driver(kind);
     std::uint64_t device = 0;
@@ -95,7 +95,7 @@ Place Drivers::find(const void* address) {
   return {};
 }
 
-int Drivers::to_host(void* host, const Place& place, std::span<const LocalRange> buffers,
+int Drivers::to_host(void* host, const MemoryPlace& place, std::span<const LocalRange> buffers,
                      std::uint64_t offset, std::uint64_t length) {
   Driver* const known = driver(place.kind);
   if (known == nullptr) return ENOSYS;
@@ -107,7 +107,7 @@ int Drivers::to_host(void* host, const Place& place, std::span<const LocalRange>
   });
 }
 
-int Drivers::from_host(const Place& place, std::span<const LocalRange> buffers,
+int Drivers::from_host(const MemoryPlace& place, std::span<const LocalRange> buffers,
                        std::uint64_t offset, const void* host, std::uint64_t length) {
   Driver* const known = driver(place.kind);
   if (known == nullptr) return ENOSYS;

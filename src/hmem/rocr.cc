@@ -8,7 +8,7 @@
 namespace weft::hmem {
 namespace {
 
-// Of hsa.h and hsa_ext_amd.h.
+// The parts of hsa.h and hsa_ext_amd.h that are used.
 using HsaStatus = std::uint32_t;
 
 struct HsaAgent {

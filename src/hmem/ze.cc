@@ -11,7 +11,7 @@
 namespace weft::hmem {
 namespace {
 
-// Of ze_api.h.
+// The part of ze_api.h that is used.
 using ZeResult = std::uint32_t;
 using ZeHandle = void*;
 

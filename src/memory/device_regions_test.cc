@@ -25,14 +25,14 @@ class DeviceOfTest final : public Copier {
  public:
   static constexpr std::uint64_t kDeviceBase = 0x7F00'0000'0000;
 
-  int to_host(void* host, const Place& place, std::span<const LocalRange> buffers,
+  int to_host(void* host, const MemoryPlace& place, std::span<const LocalRange> buffers,
               std::uint64_t offset, std::uint64_t length) override {
     return each(place, buffers, offset, length,
                 [&](std::byte* at, std::size_t done, std::size_t part) {
                   std::memcpy(static_cast<std::byte*>(host) + done, at, part);
                 });
   }
-  int from_host(const Place& place, std::span<const LocalRange> buffers, std::uint64_t offset,
+  int from_host(const MemoryPlace& place, std::span<const LocalRange> buffers, std::uint64_t offset,
                 const void* host, std::uint64_t length) override {
     return each(place, buffers, offset, length,
                 [&](std::byte* at, std::size_t done, std::size_t part) {
@@ -46,7 +46,7 @@ class DeviceOfTest final : public Copier {
 
  private:
   template <class Copy>
-  int each(const Place& place, std::span<const LocalRange> buffers, std::uint64_t offset,
+  int each(const MemoryPlace& place, std::span<const LocalRange> buffers, std::uint64_t offset,
            std::uint64_t length, Copy copy) {
     ++calls;
     EXPECT_EQ(place.device, 3U);

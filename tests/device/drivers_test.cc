@@ -39,7 +39,7 @@ class Copies : public ::testing::TestWithParam<DriverCase> {
   }
 
   Drivers& drivers = Drivers::of_process();
-  const Place place{GetParam().kind, 0};
+  const MemoryPlace place{GetParam().kind, 0};
   const StandIn stand_in{GetParam().library};
   std::vector<void*> allocated;
 };
@@ -106,7 +106,7 @@ TEST_P(Copies, AreMadeByAnyThread) {
 
 TEST_P(Copies, FindTheDeviceOfAnAddress) {
   const LocalRange buffer = allocate(8192, GetParam().kind == MemoryKind::kRocr ? 0 : 1);
-  const Place found = drivers.find(static_cast<std::byte*>(buffer.base) + 8191);
+  const MemoryPlace found = drivers.find(static_cast<std::byte*>(buffer.base) + 8191);
   EXPECT_EQ(found.kind, GetParam().kind);
   EXPECT_EQ(found.device, GetParam().kind == MemoryKind::kRocr ? 0U : 1U);
   EXPECT_TRUE(drivers.find(&found).is_host());
@@ -135,7 +135,7 @@ TEST(DriversOfDevices, CopyNoMemoryOfTheHost) {
   EXPECT_EQ(Drivers::of_process().from_host({}, {&buffer, 1}, 0, bytes, 8), ENOSYS);
 }
 
-// Of CUDA: the address belongs to a context that no thread of Weft has.
+// An address of CUDA belongs to a context that no thread of Weft has.
 TEST(DriversOfDevices, LeaveTheCurrentContextAlone) {
   const StandIn stand_in("libcuda.so.1");
   ASSERT_TRUE(Drivers::of_process().use({MemoryKind::kCuda, 0}).ok());

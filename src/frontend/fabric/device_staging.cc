@@ -22,7 +22,7 @@ DeviceStaging::DeviceStaging(std::initializer_list<LocalUse> uses, const DeviceB
     list.count = use.buffers->size();
     list.is_filled = includes(kLocalWrite, use.need);
     for (std::size_t i = 0; i < list.count; ++i) {
-      Buffer& buffer = list.buffers[i];
+      StagedBuffer& buffer = list.buffers[i];
       buffer = {(*use.buffers)[i], (*use.buffers)[i], devices.of[number][i]};
       if (buffer.is_staged()) total += place_of(buffer.original.length);
     }
@@ -34,7 +34,7 @@ DeviceStaging::DeviceStaging(std::initializer_list<LocalUse> uses, const DeviceB
   for (const LocalUse& use : uses) {
     List& list = lists_[number++];
     for (std::size_t i = 0; i < list.count; ++i) {
-      Buffer& buffer = list.buffers[i];
+      StagedBuffer& buffer = list.buffers[i];
       if (buffer.is_staged()) {
         buffer.staged.base = next;
         next += place_of(buffer.original.length);
@@ -49,7 +49,7 @@ int DeviceStaging::begin() {
   for (const List& list : lists_) {
     if (list.is_filled) continue;
     for (std::size_t i = 0; i < list.count; ++i) {
-      const Buffer& each = list.buffers[i];
+      const StagedBuffer& each = list.buffers[i];
       if (!each.is_staged()) continue;
       const int error = each.memory.copier->to_host(each.staged.base, each.memory.place,
                                                     {&each.original, 1}, 0, each.original.length);
@@ -59,7 +59,7 @@ int DeviceStaging::begin() {
   return 0;
 }
 
-int DeviceStaging::Buffer::put_back(std::uint64_t offset, std::uint64_t length) const {
+int DeviceStaging::StagedBuffer::put_back(std::uint64_t offset, std::uint64_t length) const {
   if (!is_staged() || length == 0) return 0;
   return memory.copier->from_host(memory.place, {&original, 1}, offset,
                                   static_cast<const std::byte*>(staged.base) + offset, length);
@@ -69,7 +69,7 @@ int DeviceStaging::finish() {
   for (const List& list : lists_) {
     if (!list.is_filled) continue;
     for (std::size_t i = 0; i < list.count; ++i) {
-      const Buffer& each = list.buffers[i];
+      const StagedBuffer& each = list.buffers[i];
       if (const int error = each.put_back(0, each.original.length)) return error;
     }
   }
@@ -80,7 +80,7 @@ int DeviceStaging::finish_part(std::span<const LocalRange> sges, std::uint64_t l
   for (const LocalRange& sge : sges) {
     const std::uint64_t part = std::min<std::uint64_t>(sge.length, length);
     length -= part;
-    const Buffer* const buffer = find(sge.base);
+    const StagedBuffer* const buffer = find(sge.base);
     if (buffer == nullptr) continue;
     const auto offset = static_cast<const std::byte*>(sge.base) -
                         static_cast<const std::byte*>(buffer->staged.base);
@@ -89,11 +89,11 @@ int DeviceStaging::finish_part(std::span<const LocalRange> sges, std::uint64_t l
   return 0;
 }
 
-const DeviceStaging::Buffer* DeviceStaging::find(const void* staged) const {
+const DeviceStaging::StagedBuffer* DeviceStaging::find(const void* staged) const {
   const auto at = reinterpret_cast<std::uintptr_t>(staged);
   for (const List& list : lists_) {
     for (std::size_t i = 0; i < list.count; ++i) {
-      const Buffer& each = list.buffers[i];
+      const StagedBuffer& each = list.buffers[i];
       const auto base = reinterpret_cast<std::uintptr_t>(each.staged.base);
       if (each.is_staged() && at >= base && at - base <= each.staged.length) return &each;
     }
@@ -102,7 +102,7 @@ const DeviceStaging::Buffer* DeviceStaging::find(const void* staged) const {
 }
 
 void* DeviceStaging::buffer_of(const void* staged) const {
-  const Buffer* const buffer = find(staged);
+  const StagedBuffer* const buffer = find(staged);
   if (buffer == nullptr) return const_cast<void*>(staged);
   const auto offset =
       static_cast<const std::byte*>(staged) - static_cast<const std::byte*>(buffer->staged.base);

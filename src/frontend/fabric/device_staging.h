@@ -27,7 +27,7 @@ class DeviceStaging final : public messaging::Staging {
   void* buffer_of(const void* staged) const override;
 
  private:
-  struct Buffer {
+  struct StagedBuffer {
     LocalRange staged;
     LocalRange original;
     memory::DeviceMemory memory;  // without a copier when both are the same
@@ -36,12 +36,12 @@ class DeviceStaging final : public messaging::Staging {
     int put_back(std::uint64_t offset, std::uint64_t length) const;
   };
   struct List {
-    Buffer buffers[kIovLimit];
+    StagedBuffer buffers[kIovLimit];
     LocalRange sges[kIovLimit];
     std::size_t count = 0;
     bool is_filled = false;  // by the operation
   };
-  const Buffer* find(const void* staged) const;
+  const StagedBuffer* find(const void* staged) const;
 
   List lists_[DeviceBuffers::kLists];
   std::unique_ptr<std::byte[]> bytes_;

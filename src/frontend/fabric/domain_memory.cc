@@ -13,7 +13,7 @@ namespace {
 
 using memory::DeviceMemory;
 using memory::MemoryKind;
-using memory::Place;
+using memory::MemoryPlace;
 
 static_assert(static_cast<int>(MemoryKind::kSystem) == FI_HMEM_SYSTEM);
 static_assert(static_cast<int>(MemoryKind::kCuda) == FI_HMEM_CUDA);
@@ -42,8 +42,9 @@ std::uint64_t device_of(const fi_mr_attr& attributes, MemoryKind kind) {
 
 }  // namespace
 
-int OverridingCopier::to_host(void* host, const Place& place, std::span<const LocalRange> buffers,
-                              std::uint64_t offset, std::uint64_t length) {
+int OverridingCopier::to_host(void* host, const MemoryPlace& place,
+                              std::span<const LocalRange> buffers, std::uint64_t offset,
+                              std::uint64_t length) {
   const auto iface = static_cast<fi_hmem_iface>(place.kind);
   return errno_of(functions_.copy_from_hmem_iov(host, length, iface, place.device,
                                                 reinterpret_cast<const iovec*>(buffers.data()),
@@ -51,7 +52,7 @@ int OverridingCopier::to_host(void* host, const Place& place, std::span<const Lo
                   length);
 }
 
-int OverridingCopier::from_host(const Place& place, std::span<const LocalRange> buffers,
+int OverridingCopier::from_host(const MemoryPlace& place, std::span<const LocalRange> buffers,
                                 std::uint64_t offset, const void* host, std::uint64_t length) {
   const auto iface = static_cast<fi_hmem_iface>(place.kind);
   return errno_of(functions_.copy_to_hmem_iov(iface, place.device,
@@ -82,7 +83,7 @@ Result<DeviceMemory> DomainMemory::memory_of(const fi_mr_attr& attributes, std::
   }
   if (kind == MemoryKind::kSystem) return DeviceMemory{};
   // The device is ignored then.
-  const Place place{kind, of_host ? 0 : device_of(attributes, kind)};
+  const MemoryPlace place{kind, of_host ? 0 : device_of(attributes, kind)};
   if (!override_.is_set()) {
     if (Status ok = drivers_.use(place); !ok) return ok.error();
   }

@@ -20,9 +20,9 @@ class OverridingCopier final : public memory::Copier {
   bool is_set() const { return functions_.size != 0; }
 
   // Error: that of the function; EIO when it has copied another number of bytes.
-  int to_host(void* host, const memory::Place& place, std::span<const LocalRange> buffers,
+  int to_host(void* host, const memory::MemoryPlace& place, std::span<const LocalRange> buffers,
               std::uint64_t offset, std::uint64_t length) override;
-  int from_host(const memory::Place& place, std::span<const LocalRange> buffers,
+  int from_host(const memory::MemoryPlace& place, std::span<const LocalRange> buffers,
                 std::uint64_t offset, const void* host, std::uint64_t length) override;
 
  private:

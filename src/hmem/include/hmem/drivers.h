@@ -14,7 +14,7 @@ namespace weft::hmem {
 using memory::Copier;
 using memory::kMemoryKinds;
 using memory::MemoryKind;
-using memory::Place;
+using memory::MemoryPlace;
 
 class Driver;
 
@@ -33,15 +33,15 @@ class Drivers final : public Copier {
 
   // Whether memory of that place can be copied. Errors: ENOSYS when the driver's library is not
   // installed, lacks a function or finds no device; EINVAL for a device that there is not.
-  Status use(const Place& place);
+  Status use(const MemoryPlace& place);
   // Where the memory at that address is, as far as the drivers in use know; of the host otherwise.
-  Place find(const void* address);
+  MemoryPlace find(const void* address);
 
   // Copier. ENOSYS for a kind that is not in use, EINVAL for more bytes than the buffers have, EIO
   // when the driver fails.
-  int to_host(void* host, const Place& place, std::span<const LocalRange> buffers,
+  int to_host(void* host, const MemoryPlace& place, std::span<const LocalRange> buffers,
               std::uint64_t offset, std::uint64_t length) override;
-  int from_host(const Place& place, std::span<const LocalRange> buffers, std::uint64_t offset,
+  int from_host(const MemoryPlace& place, std::span<const LocalRange> buffers, std::uint64_t offset,
                 const void* host, std::uint64_t length) override;
 
  private:

@@ -16,7 +16,7 @@ inline constexpr std::size_t kMemoryKinds = 4;
 
 // Where memory is: its kind, and the device as fi_mr(3) numbers it (CUdevice; the index of a
 // ze_device_handle_t).
-struct Place {
+struct MemoryPlace {
   MemoryKind kind = MemoryKind::kSystem;
   std::uint64_t device = 0;
 
@@ -28,9 +28,9 @@ struct Place {
 // when a function returns. Each returns 0 or an errno. Any thread.
 class Copier {
  public:
-  virtual int to_host(void* host, const Place& place, std::span<const LocalRange> buffers,
+  virtual int to_host(void* host, const MemoryPlace& place, std::span<const LocalRange> buffers,
                       std::uint64_t offset, std::uint64_t length) = 0;
-  virtual int from_host(const Place& place, std::span<const LocalRange> buffers,
+  virtual int from_host(const MemoryPlace& place, std::span<const LocalRange> buffers,
                         std::uint64_t offset, const void* host, std::uint64_t length) = 0;
 
  protected:
@@ -40,7 +40,7 @@ class Copier {
 // How the bytes of a region are reached. The copier outlives the region.
 struct DeviceMemory {
   Copier* copier = nullptr;
-  Place place;
+  MemoryPlace place;
 };
 
 }  // namespace weft::memory

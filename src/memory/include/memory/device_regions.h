@@ -21,7 +21,7 @@ class DeviceRegions {
     const std::lock_guard guard(mutex_);
     regions_.erase(slot);
   }
-  // Of a region that is pinned. Without a copier when it is none of a device.
+  // The entry of a region that is pinned. Without a copier when it is none of a device.
   DeviceMemory find(std::uint32_t slot) const {
     const std::lock_guard guard(mutex_);
     const auto found = regions_.find(slot);
