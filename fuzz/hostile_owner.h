@@ -123,8 +123,9 @@ class HostileOwner {
            std::uint64_t length, std::uint32_t binding) {
     memory::RegionSlot& slot = region(number);
     const bool is_entry = domain.v == kPairs.v;
-    slot.access = static_cast<std::uint32_t>(Access::kRemoteRead | Access::kRemoteWrite |
-                                             Access::kRemoteAtomic);
+    constexpr Access kAll =
+        kLocalRead | Access::kRemoteRead | Access::kRemoteWrite | Access::kRemoteAtomic;
+    slot.access = static_cast<std::uint32_t>(kAll);
     slot.key = key.v;
     slot.domain = domain.v;
     slot.base = base;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -70,6 +71,7 @@ class QueueEnd final : queue::QpEventSink, queue::SharedReceives {
 
   std::uint32_t qpn() const { return pair_->qpn(); }
   QpType type() const { return pair_->type(); }
+  queue::QueuePair& pair() { return *pair_; }
   bool sends() const { return type() != QpType::kXrcReceive; }
   bool receives() const { return type() != QpType::kXrcSend; }
   std::uint32_t key() const { return static_cast<std::uint32_t>(region_.key.v); }
@@ -116,7 +118,7 @@ class QueueEnd final : queue::QpEventSink, queue::SharedReceives {
     if ((shared ? shared_.post(id, in) : pair_->post_receive(id, in)) != 0) posted_[id] = kNone;
   }
   // Fills in the id and the places of `request`.
-  void post(queue::QpSendRequest request, std::size_t length) {
+  void post(queue::QueuePair::Posting& posting, queue::QpSendRequest request, std::size_t length) {
     const std::size_t id = free_id(kReceives, kRequests);
     if (!sends() || id == kRequests) return;
     const bool reads = request.work.kind >= work::WorkKind::kRead;
@@ -128,7 +130,7 @@ class QueueEnd final : queue::QpEventSink, queue::SharedReceives {
     if (type() == QpType::kUd) request.to = &handle_;
     request.queue_key = kQueueKey;
     posted_[id] = reads ? length : 0;
-    if (queue::QueuePair::Posting(*pair_).post(request) != 0) posted_[id] = kNone;
+    if (posting.post(request) != 0) posted_[id] = kNone;
   }
 
   void poll() {
@@ -162,8 +164,9 @@ class QueueEnd final : queue::QpEventSink, queue::SharedReceives {
     check();
   }
   void check() {
-    require(std::ranges::all_of(memory_, [](std::byte each) { return each == kFilling; }),
-            "memory was written that was not offered");
+    const std::byte* const bytes = memory_.data();
+    const bool same = std::memcmp(bytes, bytes + 1, memory_.size() - 1) == 0;
+    require(same && *bytes == kFilling, "memory was written that was not offered");
   }
 
   static constexpr std::uint32_t kQueueKey = 0x1234;
