@@ -86,9 +86,11 @@ void MemoryLink::flush() {
   while (!works_.empty()) end_first(CompletionStatus::kFlushed);
 }
 
+// An answer to no request is nonsense, which no completion could tell.
 void MemoryLink::fail(CompletionStatus status, std::uint8_t detail) {
+  if (works_.empty()) return;
   failed_ = true;
-  if (!works_.empty()) end_first(status, detail);
+  end_first(status, detail);
   flush();
 }
 

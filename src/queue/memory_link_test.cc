@@ -7,6 +7,9 @@
 #include <cstring>
 #include <thread>
 
+#include "link_shm/names.h"
+#include "os/mapping.h"
+#include "os/shared_file.h"
 #include "test_support.h"
 
 namespace weft::queue::testing {
@@ -183,6 +186,31 @@ TEST(MemoryLink, RightsOfTheTargetMayChange) {
   ASSERT_EQ(two.write(8, 64), 0);
   EXPECT_EQ(two.a.next_sent().status, CompletionStatus::kRemoteInvalidRequest);
   EXPECT_EQ(two.seen(64), std::byte{0});
+}
+
+// Any process of this user may write there.
+TEST(MemoryLink, AnAnswerToNoRequestLeavesNoneWithoutCompletion) {
+  NearCouple two;
+  ASSERT_EQ(two.receive(8), 0);
+  ASSERT_EQ(two.send(8), 0);
+  ASSERT_EQ(two.a.next_sent().status, CompletionStatus::kSuccess);
+  const auto file = os::SharedFile::open(shm::mailbox_path(
+      device()->directory(),
+      os::SocketAddress::of_host(AF_INET, &in6addr_any, roce::port_of(two.b.pair->qpn())),
+      link::Service::kQueuePairs));
+  ASSERT_TRUE(file.ok());
+  const auto words = file.value()->map(shm::slot_at(0), sizeof(shm::SlotHeader));
+  ASSERT_TRUE(words.ok());
+  words.value().at<shm::SlotHeader>(0)->answer =
+      shm::answer_word(7, answer_of(AnswerKind::kOperational));
+  // A message makes `a` look at the answers.
+  const work::Segment in[] = {two.a.part(64, 8)};
+  const work::Segment out[] = {two.b.part(0, 8)};
+  ASSERT_EQ(two.a.receive(in), 0);
+  ASSERT_EQ(two.b.send(out), 0);
+  EXPECT_EQ(two.a.next_received().status, CompletionStatus::kSuccess);
+  ASSERT_EQ(two.write(8, 64), 0);
+  two.a.next_sent();
 }
 
 }  // namespace
