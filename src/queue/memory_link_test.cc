@@ -188,6 +188,25 @@ TEST(MemoryLink, RightsOfTheTargetMayChange) {
   EXPECT_EQ(two.seen(64), std::byte{0});
 }
 
+TEST(MemoryLink, ASendIsFlushedWhenThePeerDoesNotReadItsBuffer) {
+  NearCouple two;
+  ASSERT_EQ(two.send(100'000), 0);
+  auto guard = memory::AccessGuard::attach(device()->regions_of_users());
+  ASSERT_TRUE(guard.ok());
+  memory::AccessGuard& peer = *guard.value();
+  const RemoteRange entry{0, 1, RegionKey{two.a.pair->qpn()}};
+  const memory::Through through{kDomainOfQueuePairs, Access::kNone, two.b.pair->qpn()};
+  ASSERT_TRUE(peer.check_and_pin(through, Access::kNone, {&entry, 1}).ok());
+  std::thread thread([&] { EXPECT_TRUE(two.a.to(QpState::kError, {}, 0).ok()); });
+  for (int i = 0; i < 20; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_TRUE(two.a.sent->empty());
+  }
+  peer.release();
+  thread.join();
+  EXPECT_EQ(two.a.next_sent().status, CompletionStatus::kFlushed);
+}
+
 // Any process of this user may write there.
 TEST(MemoryLink, AnAnswerToNoRequestLeavesNoneWithoutCompletion) {
   NearCouple two;
