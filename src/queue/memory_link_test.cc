@@ -207,6 +207,27 @@ TEST(MemoryLink, ASendIsFlushedWhenThePeerDoesNotReadItsBuffer) {
   EXPECT_EQ(two.a.next_sent().status, CompletionStatus::kFlushed);
 }
 
+// As of packets: their numbers are not those of the connection.
+TEST(MemoryLink, AMessageOfAnEarlierConnectionIsNotReceived) {
+  NearCouple two;
+  ASSERT_EQ(two.send(8, 1), 0);
+  for (int i = 0; i < 20; ++i) two.b.port->progress();
+  ASSERT_TRUE(two.a.to(QpState::kError, {}, 0).ok());
+  EXPECT_EQ(two.a.next_sent().status, CompletionStatus::kFlushed);
+  QpAttributes again = End::usual();
+  again.send_psn = again.receive_psn = Psn(0x654321);
+  ASSERT_TRUE(two.b.to(QpState::kReset, {}, 0).ok());
+  two.b.connect(two.a.pair->qpn(), again);
+  ASSERT_EQ(two.receive(8), 0);
+  ASSERT_TRUE(two.a.to(QpState::kReset, {}, 0).ok());
+  for (int i = 0; i < 20; ++i) two.b.port->progress();
+  EXPECT_TRUE(two.b.received->empty());
+  two.a.connect(two.b.pair->qpn(), again);
+  ASSERT_EQ(two.send(4, 2), 0);
+  EXPECT_EQ(two.a.next_sent().status, CompletionStatus::kSuccess);
+  EXPECT_EQ(two.b.next_received().length, 4u);
+}
+
 // Any process of this user may write there.
 TEST(MemoryLink, AnAnswerToNoRequestLeavesNoneWithoutCompletion) {
   NearCouple two;
