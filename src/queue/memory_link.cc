@@ -277,12 +277,13 @@ MemoryLink::Advance MemoryLink::carry_out(NearWork& request, Time now) {
 bool MemoryLink::open_ring() {
   if (slot_ != nullptr) return true;
   auto slot = parts_.peer->claim();
-  if (!slot && shm::means_absent(slot.error().code)) {
+  if (!slot && slot.error().code == ENOENT) {
     type_ == QpType::kUc ? end_first(CompletionStatus::kSuccess)
                          : fail(CompletionStatus::kRetryExceeded);
     return false;
   }
-  if (!slot) {  // no descriptor or no shared memory is left
+  // No descriptor or no shared memory is left, or a filter forbids it by now to reach the process.
+  if (!slot) {
     by_packets_ = true;
     return false;
   }
