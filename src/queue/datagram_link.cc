@@ -91,7 +91,18 @@ const roce::Path& DatagramLink::path_for(const Posted& posted) {
   return *paths_.back();
 }
 
+// Processes come and go: each that is kept holds files and memory.
+void DatagramLink::forget_absent_hosts() {
+  if (near_.size() < forgets_at_) return;
+  std::erase_if(near_, [](const auto& each) {
+    const std::shared_ptr<NearPeer>& peer = each.second.peer;
+    return peer == nullptr || !peer->is_there();
+  });
+  forgets_at_ = std::max(kFewHosts, 2 * near_.size());
+}
+
 DatagramLink::NearHost& DatagramLink::near_host(std::uint16_t number, Time now) {
+  if (!near_.contains(number)) forget_absent_hosts();
   const auto [found, is_new] = near_.try_emplace(number);
   NearHost& host = found->second;
   if (!is_new && now - host.checked_at < kLooks) return host;

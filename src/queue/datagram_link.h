@@ -87,6 +87,7 @@ class DatagramLink final : public Link {
 
   const roce::Path& path_for(const Posted& posted);
   bool send(const Posted& posted);
+  void forget_absent_hosts();
   NearHost& near_host(std::uint16_t number, Time now);
   NearSend send_near(const Posted& posted, Time now);
   void end_first(work::CompletionStatus status);
@@ -96,7 +97,9 @@ class DatagramLink final : public Link {
   Psn next_;
   bool failed_ = false;
   std::deque<Posted> posted_;
+  static constexpr std::size_t kFewHosts = 16;
   std::map<std::uint16_t, NearHost> near_;
+  std::size_t forgets_at_ = kFewHosts;  // the number of hosts that has absent ones forgotten
   std::vector<std::unique_ptr<roce::Path>> paths_;  // of packets that have not been flushed
 };
 

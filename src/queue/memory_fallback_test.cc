@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <fstream>
+#include <ios>
 
 #include "link_shm/layout.h"
 #include "link_shm/names.h"
@@ -20,29 +21,33 @@ using work::WorkKind;
 
 constexpr std::byte kMark{0x5A};
 
-// The mailbox of an end looks as if another version of Weft had made it, while this exists.
-class OtherVersion {
+// A byte in the header of an end's mailbox has another lowest bit while this exists.
+class Altered {
  public:
-  explicit OtherVersion(const End& end)
+  Altered(const End& end, std::size_t offset)
       : file_(shm::mailbox_path(
                   device()->directory(),
                   os::SocketAddress::of_host(AF_INET, &in6addr_any, roce::port_of(end.pair->qpn())),
                   link::Service::kQueuePairs),
-              std::ios::in | std::ios::out | std::ios::binary) {
+              std::ios::in | std::ios::out | std::ios::binary),
+        offset_(static_cast<std::streamoff>(offset)) {
     EXPECT_TRUE(file_.is_open());
-    write(shm::kMailboxVersion + 1);
+    invert();
   }
-  ~OtherVersion() { write(shm::kMailboxVersion); }
-  OtherVersion(const OtherVersion&) = delete;
-  OtherVersion& operator=(const OtherVersion&) = delete;
+  ~Altered() { invert(); }
+  Altered(const Altered&) = delete;
+  Altered& operator=(const Altered&) = delete;
 
  private:
-  void write(std::uint32_t version) {
-    file_.seekp(offsetof(shm::MailboxHeader, version));
-    file_.write(reinterpret_cast<const char*>(&version), sizeof version);
+  void invert() {
+    file_.seekg(offset_);
+    const int byte = file_.get();
+    file_.seekp(offset_);
+    file_.put(static_cast<char>(byte ^ 1));
     EXPECT_TRUE(file_.flush().good());
   }
   std::fstream file_;
+  const std::streamoff offset_;
 };
 
 // Two ends that could share memory, of which `b` finds no mailbox of `a` that it understands.
@@ -50,7 +55,7 @@ struct UnevenCouple {
   explicit UnevenCouple(QpType type = QpType::kRc)
       : a(type, nullptr, 64, true), b(type, nullptr, 64, true) {
     a.connect(b.pair->qpn());
-    const OtherVersion of_a(a);
+    const Altered of_a(a, offsetof(shm::MailboxHeader, version));
     b.connect(a.pair->qpn());
   }
   int write(std::size_t to, std::uint64_t id) {
@@ -138,6 +143,19 @@ TEST(MemoryFallback, AnUnreliableConnectionGoesByPackets) {
   EXPECT_EQ(two.a.next_sent().status, CompletionStatus::kSuccess);
   EXPECT_EQ(two.a.next_sent().status, CompletionStatus::kSuccess);
   EXPECT_NE(two.packets(), 0U);
+}
+
+// As by a seccomp filter that the program has set up meanwhile.
+TEST(MemoryFallback, AMessageToAProcessThatMayNotBeReachedAnyMoreGoesByPackets) {
+  Couple two(QpType::kRc, End::usual(), true);
+  const Altered of_b(two.b, offsetof(shm::MailboxHeader, probe) + offsetof(shm::Probe, value));
+  std::ranges::fill(two.a.memory, kMark);
+  ASSERT_EQ(UnevenCouple::receive(two.b, 16), 0);
+  ASSERT_EQ(UnevenCouple::send(two.a, 16), 0);
+  EXPECT_EQ(two.a.next_sent().status, CompletionStatus::kSuccess);
+  EXPECT_EQ(two.b.next_received().length, 16U);
+  EXPECT_TRUE(UnevenCouple::has_mark(two.b, 16));
+  EXPECT_NE(two.b.port->stats().of(Stat::kRequests), 0U);
 }
 
 }  // namespace

@@ -29,6 +29,8 @@ constexpr std::uint64_t kInPlaceFrom = 8192;
 // WRITEs of at most so many bytes share a system call.
 constexpr std::uint64_t kSmallWrite = 4096;
 
+std::uint16_t connection_of(Psn first) { return static_cast<std::uint16_t>(first.value()); }
+
 }  // namespace
 
 MemoryLink::MemoryLink(QpType type, const QpAttributes& attributes, const MemoryParts& parts)
@@ -66,6 +68,7 @@ void MemoryLink::forget_source(std::uint32_t source) {
 }
 
 void MemoryLink::begin_sending(const QpAttributes& attributes) {
+  connection_ = connection_of(attributes.send_psn);
   sends_ = true;
   failed_ = false;
   ack_timeout_ = transport::ack_timeout(attributes.timeout);
@@ -86,9 +89,11 @@ void MemoryLink::flush() {
   while (!works_.empty()) end_first(CompletionStatus::kFlushed);
 }
 
+// An answer to no request is nonsense, which no completion could tell.
 void MemoryLink::fail(CompletionStatus status, std::uint8_t detail) {
+  if (works_.empty()) return;
   failed_ = true;
-  if (!works_.empty()) end_first(status, detail);
+  end_first(status, detail);
   flush();
 }
 
@@ -272,12 +277,13 @@ MemoryLink::Advance MemoryLink::carry_out(NearWork& request, Time now) {
 bool MemoryLink::open_ring() {
   if (slot_ != nullptr) return true;
   auto slot = parts_.peer->claim();
-  if (!slot && shm::means_absent(slot.error().code)) {
+  if (!slot && slot.error().code == ENOENT) {
     type_ == QpType::kUc ? end_first(CompletionStatus::kSuccess)
                          : fail(CompletionStatus::kRetryExceeded);
     return false;
   }
-  if (!slot) {  // no descriptor or no shared memory is left
+  // No descriptor or no shared memory is left, or a filter forbids it by now to reach the process.
+  if (!slot) {
     by_packets_ = true;
     return false;
   }
@@ -293,7 +299,7 @@ void MemoryLink::use(std::unique_ptr<shm::PeerSlot> slot) {
 
 MessageHead MemoryLink::head_of(const work::Work& work) const {
   const std::uint8_t flags = type_ == QpType::kUc ? kUnreliable : 0;
-  return {destination_, parts_.qpn, work.immediate, flags, work.shared_receive};
+  return {destination_, parts_.qpn, work.immediate, flags, work.shared_receive, connection_};
 }
 
 MemoryLink::Advance MemoryLink::send(NearWork& request) {
@@ -494,7 +500,9 @@ work::RequestVerdict MemoryLink::begin_message(const MessageHead& head) {
 
 std::uint16_t MemoryLink::postpones(std::uint32_t source, const MessageHead& head) {
   if (type_ == QpType::kUc) return 0;
-  if (source_.value_or(source) != source) return answer_of(AnswerKind::kNotThere);
+  const bool expected =
+      source_.value_or(source) == source && head.connection == connection_of(receive_psn_);
+  if (!expected) return answer_of(AnswerKind::kNotThere);
   source_ = source;
   if (!head.has(kFirstPart) || head.has(kAfterRefusal) || within_) return 0;
   const work::RequestVerdict verdict = begin_message(head);

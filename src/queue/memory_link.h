@@ -115,6 +115,7 @@ class MemoryLink final : public Link {
   bool blocked_ = false;  // until messages in the ring are executed
   Time::duration ack_timeout_{};
   bool timeout_is_endless_ = false;
+  std::uint16_t connection_ = 0;  // MessageHead
   unsigned retries_ = 0;
   unsigned rnr_retries_ = 0;
   std::unique_ptr<shm::PeerSlot> slot_;

@@ -7,6 +7,9 @@
 #include <cstring>
 #include <thread>
 
+#include "link_shm/names.h"
+#include "os/mapping.h"
+#include "os/shared_file.h"
 #include "test_support.h"
 
 namespace weft::queue::testing {
@@ -183,6 +186,71 @@ TEST(MemoryLink, RightsOfTheTargetMayChange) {
   ASSERT_EQ(two.write(8, 64), 0);
   EXPECT_EQ(two.a.next_sent().status, CompletionStatus::kRemoteInvalidRequest);
   EXPECT_EQ(two.seen(64), std::byte{0});
+}
+
+TEST(MemoryLink, ASendIsFlushedWhenThePeerDoesNotReadItsBuffer) {
+  NearCouple two;
+  ASSERT_EQ(two.send(100'000), 0);
+  auto guard = memory::AccessGuard::attach(device()->regions_of_users());
+  ASSERT_TRUE(guard.ok());
+  memory::AccessGuard& peer = *guard.value();
+  const RemoteRange entry{0, 1, RegionKey{two.a.pair->qpn()}};
+  const memory::Through through{kDomainOfQueuePairs, Access::kNone, two.b.pair->qpn()};
+  ASSERT_TRUE(peer.check_and_pin(through, Access::kNone, {&entry, 1}).ok());
+  std::thread thread([&] { EXPECT_TRUE(two.a.to(QpState::kError, {}, 0).ok()); });
+  for (int i = 0; i < 20; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_TRUE(two.a.sent->empty());
+  }
+  peer.release();
+  thread.join();
+  EXPECT_EQ(two.a.next_sent().status, CompletionStatus::kFlushed);
+}
+
+// As of packets: their numbers are not those of the connection.
+TEST(MemoryLink, AMessageOfAnEarlierConnectionIsNotReceived) {
+  NearCouple two;
+  ASSERT_EQ(two.send(8, 1), 0);
+  for (int i = 0; i < 20; ++i) two.b.port->progress();
+  ASSERT_TRUE(two.a.to(QpState::kError, {}, 0).ok());
+  EXPECT_EQ(two.a.next_sent().status, CompletionStatus::kFlushed);
+  QpAttributes again = End::usual();
+  again.send_psn = again.receive_psn = Psn(0x654321);
+  ASSERT_TRUE(two.b.to(QpState::kReset, {}, 0).ok());
+  two.b.connect(two.a.pair->qpn(), again);
+  ASSERT_EQ(two.receive(8), 0);
+  ASSERT_TRUE(two.a.to(QpState::kReset, {}, 0).ok());
+  for (int i = 0; i < 20; ++i) two.b.port->progress();
+  EXPECT_TRUE(two.b.received->empty());
+  two.a.connect(two.b.pair->qpn(), again);
+  ASSERT_EQ(two.send(4, 2), 0);
+  EXPECT_EQ(two.a.next_sent().status, CompletionStatus::kSuccess);
+  EXPECT_EQ(two.b.next_received().length, 4u);
+}
+
+// Any process of this user may write there.
+TEST(MemoryLink, AnAnswerToNoRequestLeavesNoneWithoutCompletion) {
+  NearCouple two;
+  ASSERT_EQ(two.receive(8), 0);
+  ASSERT_EQ(two.send(8), 0);
+  ASSERT_EQ(two.a.next_sent().status, CompletionStatus::kSuccess);
+  const auto file = os::SharedFile::open(shm::mailbox_path(
+      device()->directory(),
+      os::SocketAddress::of_host(AF_INET, &in6addr_any, roce::port_of(two.b.pair->qpn())),
+      link::Service::kQueuePairs));
+  ASSERT_TRUE(file.ok());
+  const auto words = file.value()->map(shm::slot_at(0), sizeof(shm::SlotHeader));
+  ASSERT_TRUE(words.ok());
+  words.value().at<shm::SlotHeader>(0)->answer =
+      shm::answer_word(7, answer_of(AnswerKind::kOperational));
+  // A message makes `a` look at the answers.
+  const work::Segment in[] = {two.a.part(64, 8)};
+  const work::Segment out[] = {two.b.part(0, 8)};
+  ASSERT_EQ(two.a.receive(in), 0);
+  ASSERT_EQ(two.b.send(out), 0);
+  EXPECT_EQ(two.a.next_received().status, CompletionStatus::kSuccess);
+  ASSERT_EQ(two.write(8, 64), 0);
+  two.a.next_sent();
 }
 
 }  // namespace

@@ -28,22 +28,33 @@ inline constexpr std::uint8_t kInPlace = 128;
 
 // The two words of a cell beside its payload (shm::Cell::tag and data).
 struct MessageHead {
-  std::uint32_t to = 0;    // QPN
-  std::uint32_t from = 0;  // QPN
+  std::uint32_t to = 0;    // QPN, 24 bits
+  std::uint32_t from = 0;  // the same
   std::uint32_t immediate = 0;
   std::uint8_t flags = 0;
   std::uint32_t shared = 0;  // the number of a shared receive queue (annex A14)
+  // The lower bits of the first PSN: messages of a reliable connection that were left in a ring by
+  // an earlier one have others, as their packets would have.
+  std::uint16_t connection = 0;
 
   bool has(std::uint8_t flag) const { return (flags & flag) != 0; }
-  std::uint64_t tag() const { return std::uint64_t{to} << 32 | from; }
+  std::uint64_t tag() const {
+    const std::uint64_t high = connection >> 8;
+    const std::uint64_t low = connection & 0xFF;
+    return high << 56 | std::uint64_t{to & kQpn} << 32 | low << 24 | (from & kQpn);
+  }
   std::uint64_t data() const {
     return std::uint64_t{immediate} << 32 | std::uint64_t{shared & 0xFF'FFFF} << 8 | flags;
   }
   static MessageHead unpack(std::uint64_t tag, std::uint64_t data) {
-    return {static_cast<std::uint32_t>(tag >> 32), static_cast<std::uint32_t>(tag),
-            static_cast<std::uint32_t>(data >> 32), static_cast<std::uint8_t>(data),
-            static_cast<std::uint32_t>(data >> 8 & 0xFF'FFFF)};
+    return {static_cast<std::uint32_t>(tag >> 32 & kQpn),
+            static_cast<std::uint32_t>(tag & kQpn),
+            static_cast<std::uint32_t>(data >> 32),
+            static_cast<std::uint8_t>(data),
+            static_cast<std::uint32_t>(data >> 8 & 0xFF'FFFF),
+            static_cast<std::uint16_t>(tag >> 56 << 8 | (tag >> 24 & 0xFF))};
   }
+  static constexpr std::uint64_t kQpn = 0xFF'FFFF;
 };
 
 // The flags that a request gives to its message, and the end that they are at the target.

@@ -28,7 +28,7 @@ Record message(RecordKind kind, const MessageHead& head, std::uint64_t length) {
   record.operation = static_cast<std::uint8_t>(link::MessageOperation::kQueuePair);
   record.has_data = head.has(kWithImmediate);
   record.until_delivered = !head.has(kUnreliable);
-  record.tag = head.tag();
+  record.tag = std::uint64_t{head.to} << 32 | head.from;
   record.data = head.immediate;
   record.length = length;
   return record;

@@ -614,14 +614,15 @@ void QueuePair::fail_sends() {
   link_->flush();
 }
 
+// The peer may read buffers of SENDs until the queue pair has left the table.
 void QueuePair::fail() {
   {
     const MutexLock guard(send_lock_);
     emit_waiting();
     state_.store(QpState::kError, std::memory_order_release);
+    leave_table();
     if (link_ != nullptr) link_->flush();
   }
-  leave_table();
   flush_receives();
 }
 

@@ -292,19 +292,22 @@ TEST(QueuePair, InTheErrorStateEveryPostIsFlushed) {
   EXPECT_EQ(two.a.next_sent().status, CompletionStatus::kFlushed);
 }
 
-// Its acknowledgement waits for the answer that followed each message before.
+// Its acknowledgement waits for the answer that followed each message before. The thread sanitizer
+// sees no order between mappings of one ring: what is sent lies beside what is received.
 TEST(QueuePair, AMessageThatArrivedBeforeAnErrorIsAcknowledged) {
   Couple two(QpType::kRc);
-  const work::Segment at_a[] = {two.a.part(0, 8)};
-  const work::Segment at_b[] = {two.b.part(0, 8)};
+  const work::Segment in_a[] = {two.a.part(0, 8)};
+  const work::Segment in_b[] = {two.b.part(0, 8)};
+  const work::Segment out_a[] = {two.a.part(64, 8)};
+  const work::Segment out_b[] = {two.b.part(64, 8)};
   constexpr int kTurns = 20;
   for (int i = 0; i < kTurns; ++i) {
-    ASSERT_EQ(two.a.receive(at_a), 0);
-    ASSERT_EQ(two.b.receive(at_b), 0);
-    ASSERT_EQ(two.a.send(at_a), 0);
+    ASSERT_EQ(two.a.receive(in_a), 0);
+    ASSERT_EQ(two.b.receive(in_b), 0);
+    ASSERT_EQ(two.a.send(out_a), 0);
     ASSERT_EQ(two.b.next_received().status, CompletionStatus::kSuccess);
     if (i + 1 == kTurns) break;
-    ASSERT_EQ(two.b.send(at_b), 0);
+    ASSERT_EQ(two.b.send(out_b), 0);
     ASSERT_EQ(two.a.next_received().status, CompletionStatus::kSuccess);
     ASSERT_EQ(two.a.next_sent().status, CompletionStatus::kSuccess);
     ASSERT_EQ(two.b.next_sent().status, CompletionStatus::kSuccess);

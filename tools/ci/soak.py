@@ -35,6 +35,12 @@ BAD_ACCESS_CONTRACTS = ("raw,endpoint,mmu_notify,virt_addr", "rma_event")
 
 # Tests of the conformance suite of verbs that mean packets (tests/verbs/conformance/CMakeLists.txt).
 OF_PACKETS = "LocalKey.MustBeValidAtARetransmission:ReadLimit.OfTheTargetEndsTheConnection"
+# TSan of gcc 12 needs addresses that are not spread widely.
+RACES = """
+cmake --preset tsan --log-level=NOTICE
+cmake --build --preset tsan --target weft_queue_test
+setarch -R ctest --test-dir build/tsan -R '^unit.queue_through_memory$' --repeat until-fail:20 --output-on-failure --no-tests=error
+"""
 
 
 class Line:
@@ -99,6 +105,8 @@ def lines(seed, fuzz_seconds):
     yield Line("kill -9, 20,000 moments", [BUILD / "bin/weft_faults", "kill"], WEFT_FAULTS_KILLS="20000", **provider)
     yield Line("kill -9 with connections, 5,000 moments", [BUILD / "bin/weft_faults", "kill-connections"],
                WEFT_FAULTS_KILLS="5000", FI_WEFT_FOREIGN_PEERS="no", **provider)
+    yield Line("queue pairs through memory, thread sanitizer, 20 times", ["sh", "-ec", RACES],
+               TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1")
     yield Line(f"fuzzers, {fuzz_seconds} s each", ["./dev", "fuzz", fuzz_seconds])
 
 

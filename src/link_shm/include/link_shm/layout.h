@@ -34,7 +34,7 @@
 namespace weft::shm {
 
 inline constexpr std::uint64_t kMailboxMagic = 0x574546544d425831;  // "WEFTMBX1"
-inline constexpr std::uint32_t kMailboxVersion = 14;
+inline constexpr std::uint32_t kMailboxVersion = 15;
 static_assert(memory::kTableVersion == 8, "senders use the owner's table: number both anew");
 inline constexpr std::uint32_t kSlots = 4096;  // peers that can send to one endpoint at a time
 inline constexpr std::uint32_t kInlineBytes = 104;
