@@ -127,11 +127,12 @@ unsigned Mailbox::drain(Source& source, link::InboxSink& sink, unsigned budget) 
   unsigned taken = 0;
   if (source.answered != 0 && !resumes(source, sink)) [[unlikely]]
     return 0;
+  source.rests = false;
   rendezvous_receiver_.hold();
   for (; taken < budget && !source.broken; ++taken) {
     const std::uint64_t raw = source.ring.word();
     if (!source.ring.is_next(raw)) break;
-    if (asks_ && postpones(source, sink)) break;
+    if (asks_ && (source.rests || postpones(source, sink))) break;
     if (!deliver(source, source.ring.cell(), raw, sink)) {
       rendezvous_receiver_.flush();
       shut_out(source, sink);
@@ -145,7 +146,10 @@ unsigned Mailbox::drain(Source& source, link::InboxSink& sink, unsigned budget) 
 
 void Mailbox::drain_all(Source& source, link::InboxSink& sink) {
   // No more than a ring of them: a sender that goes on after it left must not hold us.
-  drain(source, sink, source.memory.geometry().cells);
+  unsigned left = source.memory.geometry().cells;
+  do {
+    left -= drain(source, sink, left);
+  } while (source.rests && left != 0);
 }
 
 // The sender asks again for what was postponed, unless it has withdrawn it.
@@ -187,6 +191,11 @@ void Mailbox::fail(std::uint32_t number, std::uint16_t why) {
   source->broken = true;
 }
 
+void Mailbox::leave_rest(std::uint32_t number) {
+  Source* const source = sources_.find(number);
+  if (source != nullptr) source->rests = true;
+}
+
 void Mailbox::acknowledge_all(std::uint32_t number) {
   Source* const source = sources_.find(number);
   if (source == nullptr || source->broken) return;
@@ -205,8 +214,8 @@ bool Mailbox::deliver(Source& source, const Cell& cell, std::uint64_t raw, link:
                         (word.flags & kHasData) != 0,
                         (word.flags & kWantsAck) != 0,
                         source.number,
-                        cell.tag,
-                        cell.data,
+                        read_once(cell.tag),
+                        read_once(cell.data),
                         word.inline_length,
                         cell.bytes,
                         {}};

@@ -73,6 +73,7 @@ class MemoryInbox final : link::InboxSink {
   std::unique_ptr<shm::Mailbox> mailbox_;
   std::map<std::uint16_t, std::weak_ptr<NearPeer>> peers_;
   std::array<Attached, kPairs> clients_{};
+  unsigned read_in_place_ = 0;           // parts of messages
   std::vector<std::uint32_t> executed_;  // sources that are told so after the poll
 };
 

@@ -337,7 +337,8 @@ MemoryLink::Advance MemoryLink::copy_part(NearWork& request, MessageHead head) {
   if (!fits) {
     if (!slot_->memory().back_bulk()) {
       // Messages before it may be executed yet.
-      by_packets_ = in_ring_ == 0;
+      blocked_ = in_ring_ != 0;
+      by_packets_ = !blocked_;
       return by_packets_ ? Advance::kOver : Advance::kWaits;
     }
     place = ring_->bulk_room(part);

@@ -228,6 +228,17 @@ TEST(MemoryLink, AMessageOfAnEarlierConnectionIsNotReceived) {
   EXPECT_EQ(two.b.next_received().length, 4u);
 }
 
+TEST(MemoryLink, APollReadsOneMebibyteOfASender) {
+  NearCouple two;
+  constexpr std::size_t kPart = 1 << 20;
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(two.receive(kPart), 0);
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(two.send(kPart), 0);
+  for (std::size_t i = 1; i <= 3; ++i) {
+    two.b.port->progress();
+    EXPECT_EQ(two.b.received->size(), i);
+  }
+}
+
 // Any process of this user may write there.
 TEST(MemoryLink, AnAnswerToNoRequestLeavesNoneWithoutCompletion) {
   NearCouple two;

@@ -80,6 +80,8 @@ class Mailbox final : public link::Inbox, public link::PortLink {
   // Between queue pairs, from within poll(): the message of that source which arrives just now has
   // failed, and none behind it arrives.
   void fail(std::uint32_t source, std::uint16_t why);
+  // The same of a message that has taken long: those behind it arrive with the next poll.
+  void leave_rest(std::uint32_t source);
   // Tells the source that what has arrived so far was executed.
   void acknowledge_all(std::uint32_t source);
 

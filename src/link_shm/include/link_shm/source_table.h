@@ -38,6 +38,7 @@ struct Source {
   bool helps = false;          // it was seen copying its share of a large message
   unsigned helped_at = 0;      // the look since which it is waited for
   bool broken = false;         // it wrote nonsense: not listened to any more
+  bool rests = false;          // its next messages wait for the next poll
   std::uint64_t answered = 0;  // answer_word() of the message that was postponed, or 0
 };
 
