@@ -228,15 +228,32 @@ TEST(MemoryLink, AMessageOfAnEarlierConnectionIsNotReceived) {
   EXPECT_EQ(two.b.next_received().length, 4u);
 }
 
-TEST(MemoryLink, APollReadsOneMebibyteOfASender) {
-  NearCouple two;
-  constexpr std::size_t kPart = 1 << 20;
-  for (int i = 0; i < 3; ++i) ASSERT_EQ(two.receive(kPart), 0);
-  for (int i = 0; i < 3; ++i) ASSERT_EQ(two.send(kPart), 0);
-  for (std::size_t i = 1; i <= 3; ++i) {
-    two.b.port->progress();
-    EXPECT_EQ(two.b.received->size(), i);
+// Their messages arrive in the polls that the completions name.
+TEST(MemoryLink, SendersOfLongMessagesTakeTurns) {
+  constexpr std::size_t kLength = 1 << 20;
+  End from[] = {End(QpType::kRc, nullptr, 64, true), End(QpType::kRc, nullptr, 64, true)};
+  End first(QpType::kRc, nullptr, 64, true);
+  End second(QpType::kRc, nullptr, 64, true, first.port);
+  End* const to[] = {&first, &second};
+  for (int i = 0; i < 2; ++i) {
+    from[i].connect(to[i]->pair->qpn());
+    to[i]->connect(from[i].pair->qpn());
+    const work::Segment in[] = {to[i]->part(0, kLength)};
+    for (int k = 0; k < 3; ++k) ASSERT_EQ(to[i]->receive(in), 0);
   }
+  {
+    const MutexLock no_poll(first.port->lock());
+    for (End& each : from) {
+      const work::Segment out[] = {each.part(0, kLength)};
+      for (int k = 0; k < 3; ++k) ASSERT_EQ(each.send(out), 0);
+    }
+  }
+  const void* polls[2][3];
+  for (int i = 0; i < 2; ++i) {
+    for (const void*& poll : polls[i]) poll = to[i]->next_received().buffer;
+  }
+  EXPECT_LT(polls[0][0], polls[0][2]);
+  EXPECT_LT(polls[1][0], polls[0][2]);
 }
 
 // Any process of this user may write there.

@@ -38,8 +38,8 @@ inline bool through_memory() {
 class End : QpEventSink {
  public:
   explicit End(QpType type, QpReceiveQueue* shared = nullptr, std::uint32_t sends = 64,
-               bool shares = through_memory()) {
-    port = QpPort::open(device_, shares).value();
+               bool shares = through_memory(), std::shared_ptr<QpPort> of_another = nullptr) {
+    port = of_another != nullptr ? std::move(of_another) : QpPort::open(device_, shares).value();
     RegionAttributes all;
     all.domain = domain;
     all.access = kLocalRead | kLocalWrite | Access::kRemoteRead | Access::kRemoteWrite |

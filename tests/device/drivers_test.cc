@@ -135,13 +135,26 @@ TEST(DriversOfDevices, CopyNoMemoryOfTheHost) {
   EXPECT_EQ(Drivers::of_process().from_host({}, {&buffer, 1}, 0, bytes, 8), ENOSYS);
 }
 
-// An address of CUDA belongs to a context that no thread of Weft has.
+// An address of CUDA belongs to a context, which Weft makes current for the copy.
 TEST(DriversOfDevices, LeaveTheCurrentContextAlone) {
   const StandIn stand_in("libcuda.so.1");
+  void* const library = ::dlopen("libcuda.so.1", RTLD_NOW);
+  const auto push = reinterpret_cast<int (*)(void*)>(::dlsym(library, "cuCtxPushCurrent_v2"));
+  const auto pop = reinterpret_cast<int (*)(void**)>(::dlsym(library, "cuCtxPopCurrent_v2"));
+  const auto get = reinterpret_cast<int (*)(void**)>(::dlsym(library, "cuCtxGetCurrent"));
   ASSERT_TRUE(Drivers::of_process().use({MemoryKind::kCuda, 0}).ok());
   const LocalRange buffer{stand_in.allocate(16, 1), 16};
   std::byte bytes[16] = {};
+  int own = 0;
+  void* found = nullptr;
+  ASSERT_EQ(push(&own), 0);
   EXPECT_EQ(Drivers::of_process().to_host(bytes, {MemoryKind::kCuda, 1}, {&buffer, 1}, 0, 16), 0);
+  EXPECT_EQ(Drivers::of_process().from_host({MemoryKind::kCuda, 1}, {&buffer, 1}, 0, bytes, 16), 0);
+  EXPECT_EQ(get(&found), 0);
+  EXPECT_EQ(found, &own);
+  EXPECT_EQ(pop(&found), 0);
+  EXPECT_EQ(get(&found), 0);
+  EXPECT_EQ(found, nullptr);
   stand_in.free(buffer.base);
 }
 

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <vector>
 
 #include "stand_in.h"
 
@@ -31,8 +32,8 @@ std::mutex mutex;
 std::map<std::uintptr_t, Allocation>& allocations = *new std::map<std::uintptr_t, Allocation>;
 std::atomic<std::uint64_t> copies{0};
 std::atomic<std::uint64_t> fails_at{0};
-int contexts[kDevices];  // their addresses are the contexts
-thread_local void* current = nullptr;
+int contexts[kDevices];                   // their addresses are the contexts
+thread_local std::vector<void*> current;  // a stack, the last one counts
 
 std::size_t whole_pages(std::size_t length) { return (length + kPage - 1) / kPage * kPage; }
 
@@ -64,6 +65,8 @@ int copy_anywhere(void* to, const void* from, std::size_t length) {
   const void* const source = reachable(from, length, device);
   return copy(target != nullptr ? target : to, source != nullptr ? source : from, length);
 }
+
+void* current_context() { return current.empty() ? nullptr : current.back(); }
 
 bool is_of_device(const void* address, int& device) { return reachable(address, 1, device); }
 
@@ -129,13 +132,14 @@ int cuDevicePrimaryCtxRetain(void** context, int device) {
 }
 
 int cuCtxPushCurrent_v2(void* context) {
-  current = context;
+  current.push_back(context);
   return 0;
 }
 
 int cuCtxPopCurrent_v2(void** context) {
-  *context = current;
-  current = nullptr;
+  if (current.empty()) return 201;
+  *context = current.back();
+  current.pop_back();
   return 0;
 }
 
@@ -153,7 +157,7 @@ int cuMemcpyDtoH_v2(void* host, std::uint64_t from, std::size_t length) {
   int device = 0;
   const std::byte* const bytes = reachable(reinterpret_cast<void*>(from), length, device);
   if (bytes == nullptr) return 1;
-  if (current != &contexts[device]) return 201;
+  if (current_context() != &contexts[device]) return 201;
   return copy(host, bytes, length);
 }
 
@@ -161,11 +165,16 @@ int cuMemcpyHtoD_v2(std::uint64_t to, const void* host, std::size_t length) {
   int device = 0;
   std::byte* const bytes = reachable(reinterpret_cast<void*>(to), length, device);
   if (bytes == nullptr) return 1;
-  if (current != &contexts[device]) return 201;
+  if (current_context() != &contexts[device]) return 201;
   return copy(bytes, host, length);
 }
 
-int cuStreamSynchronize(void*) { return current != nullptr ? 0 : 201; }
+int cuCtxGetCurrent(void** context) {
+  *context = current_context();
+  return 0;
+}
+
+int cuStreamSynchronize(void*) { return current_context() != nullptr ? 0 : 201; }
 
 // ROCm.
 

@@ -33,7 +33,7 @@ TEST(Contract, WithoutHintsIsComplete) {
   const auto result = agree_contract(kNow, nullptr, kReliableDatagrams);
   ASSERT_TRUE(result.ok()) << result.error().message;
   const Contract& contract = result.value();
-  EXPECT_EQ(contract.caps, kAllCaps);
+  EXPECT_EQ(contract.caps, kAllCaps & ~kCapsOnRequest);
   EXPECT_EQ(contract.ep.type, FI_EP_RDM);
   EXPECT_EQ(contract.ep.max_msg_size, kMaxMessageSize);
   EXPECT_EQ(contract.ep.mem_tag_format, kTagFormat);
@@ -51,7 +51,7 @@ TEST(Contract, OfDatagramsPromisesNoOrderAndNothingBeyondOnePacket) {
   const auto result = agree_contract(kNow, nullptr, kDatagrams);
   ASSERT_TRUE(result.ok()) << result.error().message;
   const Contract& contract = result.value();
-  EXPECT_EQ(contract.caps, kDatagramCaps);
+  EXPECT_EQ(contract.caps, kDatagramCaps & ~kCapsOnRequest);
   EXPECT_EQ(contract.ep.type, FI_EP_DGRAM);
   EXPECT_EQ(contract.ep.max_msg_size, kMaxDatagramSize);
   EXPECT_EQ(contract.domain.cq_data_size, 4U);

@@ -27,7 +27,9 @@ void expect_refused(const Result<T>& result) {
   EXPECT_FALSE(result.error().message.empty());
 }
 
-TEST(Caps, NoWishGetsEverything) { expect_answer(agree_caps(0, kReliableDatagrams), kAllCaps); }
+TEST(Caps, NoWishGetsEverythingButMemoryOfDevices) {
+  expect_answer(agree_caps(0, kReliableDatagrams), kAllCaps & ~kCapsOnRequest);
+}
 
 TEST(Caps, APrimaryCapabilityAloneMeansAllItsModifiersAndNoOtherPrimary) {
   expect_answer(agree_caps(FI_TAGGED, kReliableDatagrams),
