@@ -29,7 +29,7 @@ void require(const char* what, long code) {
   if (code != 0) fail(what, code);
 }
 
-// What the check uses of libcuda itself.
+// The functions of libcuda that the check itself calls.
 struct Cuda {
   int (*init)(unsigned);
   int (*retain)(void**, int);
