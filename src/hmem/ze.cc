@@ -106,7 +106,7 @@ class Ze final : public Driver {
   }
 
   const ZeFunctions ze_;
-  const ZeHandle context_;
+  ZeHandle context_;
   const std::vector<ZeHandle> devices_;
   std::mutex mutex_;
   std::vector<ZeHandle> lists_;  // of each device; null: not made yet
