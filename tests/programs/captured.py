@@ -2,6 +2,7 @@
 # How does a test read a capture?
 """By tshark, with the dissector of tools/wireshark, and by the definitions of the ICRC and of a record
 (docs/formats/capture.md)."""
+import functools
 import struct
 import subprocess
 import zlib
@@ -12,6 +13,7 @@ from program import require
 
 SCRIPT = Path(__file__).resolve().parents[2] / "tools/wireshark/weft.lua"
 TIMEOUT_S = 120
+FIRST_PORT = 32768  # that is drawn at random, not chosen
 RELIABLE, UD_SEND_ONLY = 0x40, 0x64  # the latter of datagrams, and of messages of the connection manager
 RECORD_HEADER, MAX_RECORD_BYTES = 64, 8192
 RECORD = 0x100  # and the kind of the record
@@ -51,14 +53,24 @@ def icrc_is_right(ip):
     return zlib.crc32(b"\xff" * 8 + bytes(masked[:-4])) == struct.unpack("<I", ip[-4:])[0]
 
 
+@functools.cache
+def other_protocols():
+    """The options that keep tshark from taking packets for those of protocols which it knows by ports that Weft may draw; and rpcordma,
+    which takes the bytes of some messages for its own."""
+    done = subprocess.run(["tshark", "-G", "decodes"], text=True, check=True, capture_output=True, timeout=TIMEOUT_S)
+    rows = [line.split("\t") for line in done.stdout.splitlines()]
+    known = {row[2] for row in rows if row[0] == "udp.port" and int(row[1]) >= FIRST_PORT}
+    require(len(known) > 10, f"tshark names few protocols: {known}")
+    return [word for name in sorted(known | {"rpcordma"}) for word in ("--disable-protocol", name)]
+
+
 def dissect(path, env):
     """One row for each packet: its opcode or the record, and what tshark has against it."""
     fields = ["_ws.col.Protocol", "infiniband.bth.opcode", "weft.opcode", "_ws.malformed", "_ws.expert.severity",
               "ip.checksum.status", "udp.checksum.status", "frame.comment", "weft.record.kind",
               "weft.record.outcome", "weft.record.length", "weft.record.bytes"]
     command = ["tshark", "-X", f"lua_script:{SCRIPT}", "-r", str(path), "-T", "fields", "-E", "separator=;",
-               "-o", "ip.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE",
-               "--disable-protocol", "rpcordma"]  # it takes the bytes of some messages for its own
+               "-o", "ip.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE", *other_protocols()]
     for field in fields:
         command += ["-e", field]
     plain = {name: value for name, value in env.items() if name != "LD_PRELOAD"}
