@@ -17,7 +17,7 @@ using CudaContext = void*;
 using DevicePointer = std::uint64_t;
 
 enum PointerAttribute : int { kContext = 1, kMemoryType = 2, kIsManaged = 8, kOrdinal = 9 };
-constexpr unsigned kDeviceMemory = 2;
+constexpr unsigned kCudaDeviceMemory = 2;
 
 struct CudaFunctions {
   CudaResult (*init)(unsigned flags) = nullptr;
@@ -52,7 +52,7 @@ class Cuda final : public Driver {
     unsigned type = 0;
     unsigned managed = 0;
     int ordinal = 0;
-    if (ask(kMemoryType, address, type) != 0 || type != kDeviceMemory) return false;
+    if (ask(kMemoryType, address, type) != 0 || type != kCudaDeviceMemory) return false;
     if (ask(kIsManaged, address, managed) == 0 && managed != 0) return false;
     if (ask(kOrdinal, address, ordinal) != 0 || ordinal < 0) return false;
     device = static_cast<std::uint64_t>(ordinal);

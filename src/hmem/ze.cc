@@ -39,7 +39,7 @@ struct ZeAllocationProperties {
   std::uint64_t page_size = 0;
 };
 
-constexpr std::uint32_t kDeviceMemory = 2;
+constexpr std::uint32_t kZeDeviceMemory = 2;
 
 struct ZeFunctions {
   ZeResult (*init)(std::uint32_t flags) = nullptr;
@@ -74,7 +74,7 @@ class Ze final : public Driver {
     ZeAllocationProperties found;
     ZeHandle handle = nullptr;
     if (ze_.properties(context_, address, &found, &handle) != 0) return false;
-    if (found.memory != kDeviceMemory) return false;
+    if (found.memory != kZeDeviceMemory) return false;
     for (device = 0; device < devices_.size(); ++device) {
       if (devices_[device] == handle) return true;
     }

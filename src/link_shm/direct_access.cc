@@ -59,6 +59,10 @@ Outcome DirectAccess::pin(Access served, Access need, std::span<const RemoteRang
   }
   const memory::Grant grant = table_->check_and_pin({domain_, served, endpoint_, authorization_},
                                                     need, ranges, element != 0 ? element : 1);
+  if (grant.ok() && table_->device_memory().copier != nullptr) [[unlikely]] {
+    table_->release();
+    return Outcome::failed(EACCES, static_cast<int>(memory::AccessError::kNotServed));
+  }
   if (grant.ok()) {
     targets = grant.segments;
     // A cell to tell of it, and one more that OneSided counts on.

@@ -53,6 +53,18 @@ TEST_F(DeviceRules, BuffersOfTheHostNeedNone) {
   EXPECT_EQ(await(b_, &context).err, 0);
 }
 
+// As programs register that know no descriptors but for memory of devices.
+TEST_F(DeviceRules, WithoutFiMrLocalDescriptorsAllowEveryLocalUse) {
+  const auto source = memory(a_, true, 64, FI_REMOTE_READ);
+  const auto target = memory(b_, true, 64, 0);
+  source->fill(2);
+  int context;
+  ASSERT_EQ(fi_recv(b_.ep(), target->at(), 64, target->descriptor(), FI_ADDR_UNSPEC, &context), 0);
+  EXPECT_EQ(error_of_send(source->at(), source->descriptor()), 0);
+  EXPECT_EQ(await(b_, &context).err, 0);
+  EXPECT_EQ(target->complaint(2, 0, 64), "");
+}
+
 TEST_F(DeviceRules, OtherInterfacesAreNotOffered) {
   EXPECT_EQ(register_with(FI_HMEM_NEURON, 0), -FI_ENOSYS);
   EXPECT_EQ(register_with(FI_HMEM_SYNAPSEAI, 0), -FI_ENOSYS);
@@ -165,6 +177,17 @@ TEST(DeviceMemoryWithoutDrivers, IsNotRegistered) {
     fid_mr* mr = nullptr;
     EXPECT_EQ(fi_mr_regattr(domain.get(), &attributes, 0, &mr), -FI_ENOSYS) << iface;
   }
+}
+
+// Peers within the host cannot reach memory of devices.
+TEST(DeviceMemoryWithoutDrivers, IsServedOverTheNetworkOnly) {
+  const Options options = device_options(FI_EP_RDM, FI_MSG | FI_RMA);
+  const Info hints = make_hints(options);
+  int rc = 0;
+  const Info info = get_info(options, hints.get(), &rc);
+  EXPECT_EQ(rc, only_links("shm") ? -FI_ENODATA : 0);
+  hints->caps = FI_MSG | FI_RMA | FI_READ | FI_WRITE | FI_HMEM;
+  EXPECT_NE(get_info(options, hints.get(), &rc), nullptr);
 }
 
 TEST(DeviceMemoryWithoutDrivers, NeedsItsModeBit) {

@@ -162,6 +162,13 @@ fi_domain_attr settle_domain(Talks& talks, const TypeOffer& offer, const Terms& 
   return domain;
 }
 
+// Peers ask for accesses to memory of devices by packets.
+void settle_devices(Talks& talks, const Terms& terms, std::uint64_t caps) {
+  const bool by_packets = (terms.domain_caps & FI_REMOTE_COMM) != 0;
+  if (by_packets || !serves_devices(caps)) return;
+  talks.settle(Result<int>(Error{FI_ENODATA, "caps: FI_HMEM of a target needs the network"}));
+}
+
 template <class Attributes>
 Attributes or_nothing(const Attributes* attributes) {
   return attributes != nullptr ? *attributes : Attributes{};
@@ -212,6 +219,7 @@ Result<Contract> agree_contract(std::uint32_t api_version, const fi_info* hints,
   Talks talks;
   Contract contract;
   contract.caps = talks.settle(agree_caps(wish.caps, offer));
+  settle_devices(talks, terms, contract.caps);
   if (talks.refusal()) return refusal_under(terms, talks);
   contract.tx = settle_tx(talks, offer, or_nothing(wish.tx_attr), contract.caps, kTxCaps);
   contract.rx = settle_rx(talks, offer, or_nothing(wish.rx_attr), contract.caps, kRxCaps);
@@ -242,6 +250,7 @@ Status check_endpoint(const fi_info& info, const TypeOffer& full_offer, const Te
   const TypeOffer offer = offer_under(full_offer, terms);
   Talks talks;
   talks.settle(agree_bits("caps", FI_TYPE_CAPS, info.caps, offer.caps, 0));
+  settle_devices(talks, terms, info.caps);
   settle_tx(talks, offer, or_nothing(info.tx_attr), offer.caps, offer.caps);
   settle_rx(talks, offer, or_nothing(info.rx_attr), offer.caps, offer.caps);
   settle_ep(talks, offer, or_nothing(info.ep_attr));

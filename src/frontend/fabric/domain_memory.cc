@@ -61,16 +61,29 @@ int OverridingCopier::from_host(const MemoryPlace& place, std::span<const LocalR
                   length);
 }
 
+DomainMemory::DomainMemory() {
+  for (const MemoryKind kind : {MemoryKind::kCuda, MemoryKind::kRocr, MemoryKind::kZe}) {
+    static_cast<void>(drivers_.use({kind, 0}));
+  }
+}
+
 int DomainMemory::override(const fi_hmem_override_ops& functions) {
   if (functions.size != sizeof functions) return -FI_EINVAL;
   if (functions.copy_from_hmem_iov == nullptr || functions.copy_to_hmem_iov == nullptr) {
     return -FI_EINVAL;
   }
+  if (is_used_.load()) return -FI_EBUSY;
   override_.set(functions);
   return 0;
 }
 
 Result<DeviceMemory> DomainMemory::memory_of(const fi_mr_attr& attributes, std::uint64_t flags) {
+  auto found = find(attributes, flags);
+  if (found) is_used_.store(true);
+  return found;
+}
+
+Result<DeviceMemory> DomainMemory::find(const fi_mr_attr& attributes, std::uint64_t flags) {
   const int iface = number_of(attributes.iface);
   if (iface < 0 || iface >= static_cast<int>(memory::kMemoryKinds)) {
     return Error{ENOSYS, "an interface of memory that is not offered"};

@@ -5,7 +5,7 @@
 
 #include <rdma/fi_domain.h>
 
-#include <mutex>
+#include <atomic>
 
 #include "base/result.h"
 #include "hmem/drivers.h"
@@ -33,7 +33,11 @@ class OverridingCopier final : public memory::Copier {
 // region.
 class DomainMemory {
  public:
-  // fi_set_ops(3). Errors: -FI_EINVAL for another size, or without one of the functions.
+  // Drivers that are installed are used from now on: they tell whose memory an address is.
+  DomainMemory();
+
+  // fi_set_ops(3). Errors: -FI_EINVAL for another size, or without one of the functions; -FI_EBUSY
+  // after memory_of().
   int override(const fi_hmem_override_ops& functions);
 
   // How such memory is reached: without a copier by the processor. Errors: ENOSYS for a kind
@@ -44,8 +48,11 @@ class DomainMemory {
   bool is_of_device(const void* address) const;
 
  private:
+  Result<memory::DeviceMemory> find(const fi_mr_attr& attributes, std::uint64_t flags);
+
   hmem::Drivers& drivers_ = hmem::Drivers::of_process();
   OverridingCopier override_;
+  std::atomic<bool> is_used_{false};  // by a region
 };
 
 }  // namespace weft::fabric

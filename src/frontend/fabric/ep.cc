@@ -146,6 +146,11 @@ int Ep::open(Domain& domain, const fi_info& info, fid_ep** ep, void* context) {
     log_warning(FI_LOG_EP_CTRL, "cannot open the endpoint: {}", ok.error().message);
     return fabric_status(ok.error());
   }
+  const std::uint64_t served = info.caps | (domain.memory() != nullptr ? FI_HMEM : 0);
+  if (serves_devices(served) && !domain.options().links.udp) {
+    log_warning(FI_LOG_EP_CTRL, "FI_HMEM of a target needs the network");
+    return -FI_EINVAL;
+  }
   const int missing = mr_modes_for(domain.terms(), info.caps) & ~domain.registration().bits;
   if (missing != 0) {
     log_warning(FI_LOG_EP_CTRL, "caps {:#x}: the domain was opened without mr_mode {:#x}",

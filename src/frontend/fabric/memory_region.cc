@@ -57,6 +57,7 @@ int MemoryRegion::open(const RegionWish& wish) {
   if (!made) return status_of(made.error());
   const std::lock_guard guard(control_);
   registered_ = std::move(made).value();
+  of_device_ = wish.device.copier != nullptr;
   if (const int failed = open_mapped_memory()) return failed;
   place_ = std::move(place);
   open_ = true;
@@ -157,7 +158,7 @@ int MemoryRegion::refresh_ranges(std::span<const LocalRange> ranges) {
   const auto outside = [&](const LocalRange& range) { return !contain(before, range); };
   if (std::ranges::any_of(ranges, outside)) return -FI_EINVAL;
   std::function<void(memory::RegionParts&)> reread;
-  if (parent().registration().refreshed) {
+  if (parent().registration().refreshed && !of_device_) {
     reread = [&](memory::RegionParts& parts) {
       std::vector<LocalRange> all;
       for (const memory::RegionPart& part : parts)

@@ -68,6 +68,7 @@ class MemoryRegion : public ChildObject<MemoryRegion, fid_mr, Domain> {
   const std::uint64_t access_;
   const bool starts_disabled_;
   const bool counts_;           // it has the flag FI_RMA_EVENT
+  bool of_device_ = false;      // no page of it is the processor's
   mutable std::mutex control_;  // of all that follows, and of refreshes
   bool open_ = false;
   Places::Reservation place_;

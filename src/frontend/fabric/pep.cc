@@ -76,6 +76,7 @@ int PassiveEndpoint::listen() {
   EventQueue* const eq = eq_.get();
   if (eq == nullptr) return -FI_ENOEQ;
   if (listener_ != nullptr || !port_) return -FI_EOPBADSTATE;
+  if (serves_devices(info_->caps) && !parent().options().links.udp) return -FI_EINVAL;
   auto device = device::Device::get(parent().options().runtime_dir);
   if (!device) return fabric_status(device.error());
   auto listener = connect::Listener::open(std::move(device).value(),

@@ -95,7 +95,10 @@ Result<PeersKey> expose(Domain& domain, memory::RegionAttributes& wanted) {
 // Makes the region's segments usable by local operations, where that needs a descriptor.
 Result<std::unique_ptr<LocalDescriptor>> describe_segments(Domain& domain, const RegionWish& wish) {
   if (domain.local_descriptors() == nullptr) return std::unique_ptr<LocalDescriptor>();
-  return domain.local_descriptors()->add(wish.segments, rights(wish.access), wish.device);
+  // Without FI_MR_LOCAL a program need not say what it does with its own memory.
+  const bool says = (domain.terms().mr_modes & FI_MR_LOCAL) != 0;
+  const Access local = says ? rights(wish.access) : rights(wish.access) | kLocalRead | kLocalWrite;
+  return domain.local_descriptors()->add(wish.segments, local, wish.device);
 }
 
 }  // namespace

@@ -53,10 +53,14 @@ Terms terms_of(const Options& options) {
   return terms;
 }
 
+bool serves_devices(std::uint64_t caps) {
+  const bool serves = (caps & kRmaCaps) != 0 && (caps & kRmaTargetModifiers) != 0;
+  return serves && (caps & FI_HMEM) != 0;
+}
+
 Links links_for(const Options& options, std::uint64_t caps) {
   Links links = options.links;
-  const bool serves = (caps & kRmaCaps) != 0 && (caps & kRmaTargetModifiers) != 0;
-  if ((caps & FI_HMEM) != 0 && serves) links.shm = false;
+  if (serves_devices(caps)) links.shm = false;
   return links;
 }
 

@@ -28,6 +28,8 @@ struct Terms {
 // FI_REMOTE_COMM needs the network.
 Terms terms_of(const Options& options);
 
+// Whether peers may access memory of devices through an endpoint with these capabilities.
+bool serves_devices(std::uint64_t caps);
 // The links of an endpoint with these capabilities, or of a listener for such. Peers of this host
 // cannot reach memory of devices: they ask for accesses by packets.
 Links links_for(const Options& options, std::uint64_t caps);

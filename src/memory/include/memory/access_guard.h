@@ -39,7 +39,7 @@ inline constexpr AccessError kLastAccessError = AccessError::kOtherAuthorization
 
 // In the place of a reason, in packets: the access was allowed, but the driver of the target's
 // device has failed.
-inline constexpr std::uint8_t kCopyFailed = 13;
+inline constexpr std::uint8_t kCopyFailed = 14;
 
 // A sentence for the refusal, for logs and fi_cq_strerror(3).
 const char* describe(AccessError refusal);
