@@ -104,9 +104,8 @@ TEST_P(DeviceMessages, AreGatheredAndScattered) {
     void* target_descriptors[2];
     for (std::size_t i = 0; i < 3; ++i) {
       from[i] = memory(a_, kinds_.source == (i != 1), part);
-      for (std::size_t j = 0; j < part; ++j) {
-        from[i]->bytes()[j] = Memory::pattern(5, i * part + j);
-      }
+      std::byte* const bytes = from[i]->bytes();
+      for (std::size_t j = 0; j < part; ++j) bytes[j] = Memory::pattern(5, i * part + j);
       sources[i] = {from[i]->at(), part};
       source_descriptors[i] = from[i]->descriptor();
     }

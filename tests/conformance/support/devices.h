@@ -39,25 +39,32 @@ inline constexpr Way kWays[] = {{"Cuda", FI_HMEM_CUDA, 1, "libcuda.so.1", false}
 inline unsigned override_calls = 0;
 inline unsigned override_fails_at = 0;
 
-inline std::byte* bytes_of(const iovec* list, std::size_t count, std::size_t offset) {
+// Calls copy(bytes, done, part) for the parts of a list behind the first `offset` bytes.
+template <class Copy>
+ssize_t copy_parts(const iovec* list, std::size_t count, std::size_t offset, std::size_t size,
+                   Copy copy) {
   static const StandIn stand_in("libcuda.so.1");
-  for (std::size_t i = 0; i < count; ++i) {
-    if (offset < list[i].iov_len) {
-      return stand_in.bytes(static_cast<std::byte*>(list[i].iov_base) + offset, 1);
-    }
-    offset -= list[i].iov_len;
+  if (++override_calls == override_fails_at) return -FI_EIO;
+  std::size_t done = 0;
+  for (std::size_t i = 0; i < count && done < size; ++i) {
+    const std::size_t skipped = std::min(offset, list[i].iov_len);
+    const std::size_t part = std::min(list[i].iov_len - skipped, size - done);
+    offset -= skipped;
+    if (part == 0) continue;
+    copy(stand_in.bytes(static_cast<std::byte*>(list[i].iov_base) + skipped, part), done, part);
+    done += part;
   }
-  return nullptr;
+  return static_cast<ssize_t>(done);
 }
 
 inline ssize_t copy_from(void* to, std::size_t size, fi_hmem_iface iface, std::uint64_t device,
                          const iovec* list, std::size_t count, std::uint64_t offset) {
   EXPECT_EQ(iface, FI_HMEM_CUDA);
   EXPECT_EQ(device, 77U);
-  if (++override_calls == override_fails_at) return -FI_EIO;
-  auto* out = static_cast<std::byte*>(to);
-  for (std::size_t i = 0; i < size; ++i) out[i] = *bytes_of(list, count, offset + i);
-  return static_cast<ssize_t>(size);
+  return copy_parts(list, count, offset, size,
+                    [to](const std::byte* from, std::size_t done, std::size_t part) {
+                      std::memcpy(static_cast<std::byte*>(to) + done, from, part);
+                    });
 }
 
 inline ssize_t copy_to(fi_hmem_iface iface, std::uint64_t device, const iovec* list,
@@ -65,10 +72,10 @@ inline ssize_t copy_to(fi_hmem_iface iface, std::uint64_t device, const iovec* l
                        std::size_t size) {
   EXPECT_EQ(iface, FI_HMEM_CUDA);
   EXPECT_EQ(device, 77U);
-  if (++override_calls == override_fails_at) return -FI_EIO;
-  const auto* in = static_cast<const std::byte*>(from);
-  for (std::size_t i = 0; i < size; ++i) *bytes_of(list, count, offset + i) = in[i];
-  return static_cast<ssize_t>(size);
+  return copy_parts(list, count, offset, size,
+                    [from](std::byte* to, std::size_t done, std::size_t part) {
+                      std::memcpy(to, static_cast<const std::byte*>(from) + done, part);
+                    });
 }
 
 inline fi_hmem_override_ops overriding() {
@@ -131,13 +138,15 @@ class Memory {
                                 : static_cast<std::byte*>(base_);
   }
   void fill(unsigned seed) const {
-    for (std::size_t i = 0; i < length_; ++i) bytes()[i] = pattern(seed, i);
+    std::byte* const to = bytes();
+    for (std::size_t i = 0; i < length_; ++i) to[i] = pattern(seed, i);
   }
   // The first byte of [offset, offset + length) that is not the pattern's, from `first` on.
   std::string complaint(unsigned seed, std::size_t offset, std::size_t length,
                         std::size_t first = 0) const {
+    const std::byte* const from = bytes() + offset;
     for (std::size_t i = 0; i < length; ++i) {
-      if (bytes()[offset + i] != pattern(seed, first + i)) {
+      if (from[i] != pattern(seed, first + i)) {
         return "byte " + std::to_string(i) + " of " + std::to_string(length);
       }
     }
