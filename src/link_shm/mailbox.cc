@@ -125,9 +125,9 @@ bool Mailbox::known(link::MessageOperation operation) const {
 
 unsigned Mailbox::drain(Source& source, link::InboxSink& sink, unsigned budget) {
   unsigned taken = 0;
+  source.rests = false;
   if (source.answered != 0 && !resumes(source, sink)) [[unlikely]]
     return 0;
-  source.rests = false;
   rendezvous_receiver_.hold();
   for (; taken < budget && !source.broken; ++taken) {
     const std::uint64_t raw = source.ring.word();
