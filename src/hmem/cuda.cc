@@ -59,17 +59,13 @@ class Cuda final : public Driver {
     return true;
   }
 
-  std::int64_t to_host(void* host, std::uint64_t device, const void* from,
-                       std::size_t length) override {
-    return in_context(from, device, [&] { return cuda_.to_host(host, number_of(from), length); });
-  }
-
-  // The function returns when the bytes have left the host: they are there behind the default
-  // stream.
-  std::int64_t from_host(void* to, std::uint64_t device, const void* host,
-                         std::size_t length) override {
-    return in_context(to, device, [&] {
-      const CudaResult copied = cuda_.from_host(number_of(to), host, length);
+  // A copy to the device returns when the bytes have left the host: they are there behind the
+  // default stream.
+  std::int64_t copy(Towards towards, std::uint64_t device, void* there, void* host,
+                    std::size_t length) override {
+    return in_context(there, device, [&] {
+      if (towards == Towards::kHost) return cuda_.to_host(host, number_of(there), length);
+      const CudaResult copied = cuda_.from_host(number_of(there), host, length);
       return copied != 0 ? copied : cuda_.finish(nullptr);
     });
   }

@@ -11,6 +11,8 @@
 
 namespace weft::hmem {
 
+enum class Towards : std::uint8_t { kHost, kDevice };
+
 // The driver of one kind of devices. Functions return 0 or the driver's own number of an error. Any
 // thread.
 class Driver {
@@ -22,11 +24,9 @@ class Driver {
   // True when the driver knows the address as memory that only its devices may touch; `device` is
   // its number then.
   virtual bool owns(const void* address, std::uint64_t& device) = 0;
-  // The bytes are in place when it returns.
-  virtual std::int64_t to_host(void* host, std::uint64_t device, const void* from,
-                               std::size_t length) = 0;
-  virtual std::int64_t from_host(void* to, std::uint64_t device, const void* host,
-                                 std::size_t length) = 0;
+  // Copies between memory of that device and of the host. The bytes are in place when it returns.
+  virtual std::int64_t copy(Towards towards, std::uint64_t device, void* there, void* host,
+                            std::size_t length) = 0;
 };
 
 // Each loads the library of its maker. Error: ENOSYS, with what is missing.

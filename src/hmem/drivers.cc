@@ -4,9 +4,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cerrno>
+#include <utility>
+#include <vector>
 
+#include "base/slices.h"
 #include "base/warning.h"
 #include "driver.h"
 
@@ -30,30 +32,6 @@ Result<std::unique_ptr<Driver>> load(MemoryKind kind) {
 }
 
 std::size_t index_of(MemoryKind kind) { return static_cast<std::size_t>(kind); }
-
-// Calls copy(base, length), which returns 0 or a number of the driver, for the parts of the bytes
-// [offset, offset + length) of the list.
-template <class Copy>
-int for_each_part(MemoryKind kind, std::span<const LocalRange> buffers, std::uint64_t offset,
-                  std::uint64_t length, Copy copy) {
-  for (const LocalRange& each : buffers) {
-    if (length == 0) return 0;
-    if (offset >= each.length) {
-      offset -= each.length;
-      continue;
-    }
-    const std::uint64_t part = std::min<std::uint64_t>(each.length - offset, length);
-    std::byte* const base = static_cast<std::byte*>(each.base) + offset;
-    if (const std::int64_t error = copy(base, part); error != 0) {
-      warn(fmt::format("{}: a copy of {} bytes at {} failed with {}", name_of(kind), part,
-                       static_cast<const void*>(base), error));
-      return EIO;
-    }
-    length -= part;
-    offset = 0;
-  }
-  return length == 0 ? 0 : EINVAL;
-}
 
 }  // namespace
 
@@ -95,28 +73,35 @@ MemoryPlace Drivers::find(const void* address) {
   return {};
 }
 
-int Drivers::to_host(void* host, const MemoryPlace& place, std::span<const LocalRange> buffers,
-                     std::uint64_t offset, std::uint64_t length) {
+int Drivers::copy(Towards towards, void* host, const MemoryPlace& place,
+                  std::span<const LocalRange> buffers, std::uint64_t offset, std::uint64_t length) {
   Driver* const known = driver(place.kind);
   if (known == nullptr) return ENOSYS;
-  auto* out = static_cast<std::byte*>(host);
-  return for_each_part(place.kind, buffers, offset, length, [&](void* base, std::size_t part) {
-    const std::int64_t error = known->to_host(out, place.device, base, part);
-    out += part;
-    return error;
-  });
+  std::vector<LocalRange> parts(buffers.size());
+  parts.resize(slice(buffers, offset, length, parts.data()));
+  if (total_length(parts) != length) return EINVAL;
+  auto* at = static_cast<std::byte*>(host);
+  for (const LocalRange& each : parts) {
+    const std::int64_t error = known->copy(towards, place.device, each.base, at, each.length);
+    if (error != 0) {
+      warn(fmt::format("{}: a copy of {} bytes at {} failed with {}", name_of(place.kind),
+                       each.length, each.base, error));
+      return EIO;
+    }
+    at += each.length;
+  }
+  return 0;
 }
 
+int Drivers::to_host(void* host, const MemoryPlace& place, std::span<const LocalRange> buffers,
+                     std::uint64_t offset, std::uint64_t length) {
+  return copy(Towards::kHost, host, place, buffers, offset, length);
+}
+
+// A driver only reads it then.
 int Drivers::from_host(const MemoryPlace& place, std::span<const LocalRange> buffers,
                        std::uint64_t offset, const void* host, std::uint64_t length) {
-  Driver* const known = driver(place.kind);
-  if (known == nullptr) return ENOSYS;
-  const auto* in = static_cast<const std::byte*>(host);
-  return for_each_part(place.kind, buffers, offset, length, [&](void* base, std::size_t part) {
-    const std::int64_t error = known->from_host(base, place.device, in, part);
-    in += part;
-    return error;
-  });
+  return copy(Towards::kDevice, const_cast<void*>(host), place, buffers, offset, length);
 }
 
 }  // namespace weft::hmem

@@ -63,13 +63,10 @@ class Rocr final : public Driver {
     return true;
   }
 
-  std::int64_t to_host(void* host, std::uint64_t /*device*/, const void* from,
-                       std::size_t length) override {
-    return hsa_.copy(host, from, length);
-  }
-  std::int64_t from_host(void* to, std::uint64_t /*device*/, const void* host,
-                         std::size_t length) override {
-    return hsa_.copy(to, host, length);
+  std::int64_t copy(Towards towards, std::uint64_t /*device*/, void* there, void* host,
+                    std::size_t length) override {
+    return towards == Towards::kHost ? hsa_.copy(host, there, length)
+                                     : hsa_.copy(there, host, length);
   }
 
  private:

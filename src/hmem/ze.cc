@@ -81,18 +81,9 @@ class Ze final : public Driver {
     return false;
   }
 
-  std::int64_t to_host(void* host, std::uint64_t device, const void* from,
-                       std::size_t length) override {
-    return copy(device, host, from, length);
-  }
-  std::int64_t from_host(void* to, std::uint64_t device, const void* host,
-                         std::size_t length) override {
-    return copy(device, to, host, length);
-  }
-
- private:
   // Lists of commands belong to one thread at a time.
-  ZeResult copy(std::uint64_t device, void* to, const void* from, std::size_t length) {
+  std::int64_t copy(Towards towards, std::uint64_t device, void* there, void* host,
+                    std::size_t length) override {
     const std::lock_guard guard(mutex_);
     ZeHandle& list = lists_.at(device);
     if (list == nullptr) {
@@ -102,9 +93,12 @@ class Ze final : public Driver {
         return error;
       }
     }
+    void* const to = towards == Towards::kHost ? host : there;
+    void* const from = towards == Towards::kHost ? there : host;
     return ze_.copy(list, to, from, length, nullptr, 0, nullptr);
   }
 
+ private:
   const ZeFunctions ze_;
   ZeHandle context_;
   const std::vector<ZeHandle> devices_;

@@ -251,36 +251,35 @@ class DeviceAccesses : public testing::TestWithParam<DeviceCase>, protected Devi
     });
   }
 
+  // access(from, to, context) moves all bytes of a buffer at `from` to one at `to`.
+  template <class Access>
+  void move_all_sizes(const Endpoint& from, const Endpoint& to, unsigned seed, Access access) {
+    for (const std::size_t size : kSizes) {
+      if (size == 0) continue;
+      const auto source = memory(from, kinds_.source, size);
+      const auto target = memory(to, kinds_.target, size);
+      source->fill(++seed);
+      int context;
+      ASSERT_EQ(access(*source, *target, &context), 0);
+      EXPECT_EQ(await(a_, &context).err, 0);
+      EXPECT_EQ(target->complaint(seed, 0, size), "") << size;
+    }
+  }
+
   const Kinds kinds_;
 };
 
 TEST_P(DeviceAccesses, WriteEveryByte) {
-  unsigned seed = 10;
-  for (const std::size_t size : kSizes) {
-    if (size == 0) continue;
-    const auto source = memory(a_, kinds_.source, size);
-    const auto target = memory(b_, kinds_.target, size);
-    source->fill(++seed);
-    int context;
-    ASSERT_EQ(write(*source, *target, size, &context), 0);
-    EXPECT_EQ(await(a_, &context).err, 0);
-    EXPECT_EQ(target->complaint(seed, 0, size), "") << size;
-  }
+  move_all_sizes(a_, b_, 10, [this](const Memory& from, const Memory& to, void* context) {
+    return write(from, to, from.length(), context);
+  });
 }
 
 // The initiator's buffer is the target of the bytes here.
 TEST_P(DeviceAccesses, ReadEveryByte) {
-  unsigned seed = 20;
-  for (const std::size_t size : kSizes) {
-    if (size == 0) continue;
-    const auto remote = memory(b_, kinds_.source, size);
-    const auto local = memory(a_, kinds_.target, size);
-    remote->fill(++seed);
-    int context;
-    ASSERT_EQ(read(*local, *remote, size, &context), 0);
-    EXPECT_EQ(await(a_, &context).err, 0);
-    EXPECT_EQ(local->complaint(seed, 0, size), "") << size;
-  }
+  move_all_sizes(b_, a_, 20, [this](const Memory& from, const Memory& to, void* context) {
+    return read(to, from, from.length(), context);
+  });
 }
 
 TEST_P(DeviceAccesses, AddAndFetchAndCompare) {

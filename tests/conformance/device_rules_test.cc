@@ -18,12 +18,7 @@ class DeviceRules : public testing::Test, protected Devices {
   int register_with(fi_hmem_iface iface, std::uint64_t device, std::uint64_t flags = 0) {
     std::byte bytes[64];
     const iovec iov{bytes, sizeof bytes};
-    fi_mr_attr attributes{};
-    attributes.mr_iov = &iov;
-    attributes.iov_count = 1;
-    attributes.access = FI_SEND;
-    attributes.iface = iface;
-    attributes.device.reserved = device;
+    const fi_mr_attr attributes = attributes_of(iov, FI_SEND, iface, device);
     fid_mr* mr = nullptr;
     const int rc = fi_mr_regattr(a_.domain()->get(), &attributes, flags, &mr);
     if (mr != nullptr) fi_close(&mr->fid);
@@ -84,11 +79,7 @@ TEST_F(DeviceRules, FlagsSayOnlyOneOwner) {
 TEST_F(DeviceRules, MemoryThatADeviceAllocatedOnTheHostIsTheHosts) {
   std::vector<std::byte> bytes(64, std::byte{3});
   const iovec iov{bytes.data(), bytes.size()};
-  fi_mr_attr attributes{};
-  attributes.mr_iov = &iov;
-  attributes.iov_count = 1;
-  attributes.access = FI_SEND;
-  attributes.iface = FI_HMEM_CUDA;
+  const fi_mr_attr attributes = attributes_of(iov, FI_SEND, FI_HMEM_CUDA, 0);
   const auto region = open_fid<fid_mr>([&](fid_mr** mr) {
     return fi_mr_regattr(a_.domain()->get(), &attributes, FI_HMEM_HOST_ALLOC, mr);
   });
@@ -169,11 +160,7 @@ TEST(DeviceMemoryWithoutDrivers, IsNotRegistered) {
   std::byte bytes[64];
   for (const fi_hmem_iface iface : {FI_HMEM_CUDA, FI_HMEM_ROCR, FI_HMEM_ZE}) {
     const iovec iov{bytes, sizeof bytes};
-    fi_mr_attr attributes{};
-    attributes.mr_iov = &iov;
-    attributes.iov_count = 1;
-    attributes.access = FI_SEND;
-    attributes.iface = iface;
+    const fi_mr_attr attributes = attributes_of(iov, FI_SEND, iface, 0);
     fid_mr* mr = nullptr;
     EXPECT_EQ(fi_mr_regattr(domain.get(), &attributes, 0, &mr), -FI_ENOSYS) << iface;
   }

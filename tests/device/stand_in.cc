@@ -2,8 +2,8 @@
 // What do the libraries of CUDA, ROCm and Level Zero do where there is no device?
 //
 // Built three times, under their names. Memory of the stand-in's devices is mapped twice: without
-// any access where programs see it, so that one access by the processor ends the process, and as
-// ordinary memory for the copies of this file. There are two devices.
+// any access where programs see it, so that an access by the processor is a fault, and as ordinary
+// memory for the copies of this file. There are two devices.
 #include <sys/mman.h>
 #include <unistd.h>
 

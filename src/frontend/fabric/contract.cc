@@ -250,7 +250,6 @@ Status check_endpoint(const fi_info& info, const TypeOffer& full_offer, const Te
   const TypeOffer offer = offer_under(full_offer, terms);
   Talks talks;
   talks.settle(agree_bits("caps", FI_TYPE_CAPS, info.caps, offer.caps, 0));
-  settle_devices(talks, terms, info.caps);
   settle_tx(talks, offer, or_nothing(info.tx_attr), offer.caps, offer.caps);
   settle_rx(talks, offer, or_nothing(info.rx_attr), offer.caps, offer.caps);
   settle_ep(talks, offer, or_nothing(info.ep_attr));

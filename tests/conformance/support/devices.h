@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How does a test use memory of devices? The devices are those of tests/device: one access by the
-// processor ends the test.
+// How does a test use memory of devices? The devices are those of tests/device: an access by the
+// processor is a fault.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -93,6 +93,17 @@ inline Options device_options(fi_ep_type type, std::uint64_t caps) {
 inline constexpr std::uint64_t kAllRights =
     FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
 
+inline fi_mr_attr attributes_of(const iovec& iov, std::uint64_t rights, fi_hmem_iface iface,
+                                std::uint64_t device) {
+  fi_mr_attr attributes{};
+  attributes.mr_iov = &iov;
+  attributes.iov_count = 1;
+  attributes.access = rights;
+  attributes.iface = iface;
+  attributes.device.reserved = device;
+  return attributes;
+}
+
 // A registered buffer, in memory of the host or of a device.
 class Memory {
  public:
@@ -108,13 +119,9 @@ class Memory {
       base_ = host_.data();
     }
     const iovec iov{base_, length};
-    fi_mr_attr attributes{};
-    attributes.mr_iov = &iov;
-    attributes.iov_count = 1;
-    attributes.access = rights;
+    fi_mr_attr attributes = attributes_of(iov, rights, way != nullptr ? way->iface : FI_HMEM_SYSTEM,
+                                          way != nullptr ? way->device : 0);
     attributes.requested_key = Endpoint::next_key();
-    attributes.iface = way != nullptr ? way->iface : FI_HMEM_SYSTEM;
-    attributes.device.reserved = way != nullptr ? way->device : 0;
     region_ = open_fid<fid_mr>(
         [&](fid_mr** mr) { return fi_mr_regattr(endpoint.domain()->get(), &attributes, 0, mr); });
     const int mode = endpoint.info()->domain_attr->mr_mode;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 
@@ -17,6 +18,7 @@ using memory::MemoryKind;
 using memory::MemoryPlace;
 
 class Driver;
+enum class Towards : std::uint8_t;
 
 // "CUDA".
 const char* name_of(MemoryKind kind);
@@ -47,6 +49,8 @@ class Drivers final : public Copier {
  private:
   Drivers();
   Driver* driver(MemoryKind kind);
+  int copy(Towards towards, void* host, const MemoryPlace& place,
+           std::span<const LocalRange> buffers, std::uint64_t offset, std::uint64_t length);
 
   std::mutex mutex_;
   // Written once each, with the mutex held.
